@@ -1,4 +1,4 @@
-//! A token of RS256, verified each time and known from before.
+//! Verifies an RS256 token, without and with the cache of verified tokens.
 
 #![expect(clippy::expect_used, reason = "a broken premise ends the measurement")]
 

@@ -1,5 +1,5 @@
-//! A whole exchange over loopback: client, TLS, the edge with everything switched on, and a scripted upstream, all in one
-//! process. The client's and the upstream's share is in the figure; only its changes mean anything.
+//! A complete exchange over loopback: client, TLS, the gateway with everything enabled, and a scripted upstream, all in
+//! one process. The figure includes the client and the upstream; only its changes are meaningful.
 
 #![expect(
     clippy::expect_used,

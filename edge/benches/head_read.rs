@@ -1,5 +1,5 @@
-//! What a request's head costs by the byte, from the socket's bytes to the upstream's headers: heads made to be expensive,
-//! beside an ordinary one of the same size.
+//! The cost per byte of a request's head, from the socket's bytes to the upstream's headers: expensive heads compared
+//! with an ordinary one of the same size.
 
 #![expect(clippy::expect_used, reason = "a broken premise ends the measurement")]
 
@@ -11,10 +11,10 @@ use contract::CorrelationId;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use edge::bench::take_in;
 
-/// The longest is about the limit of a header block.
+/// Sizes of heads; the largest is about the limit of a header block.
 const SIZES: [usize; 3] = [600, 6_000, 60_000];
 
-/// A header, and what is repeated in its value up to the size.
+/// A header, and the text repeated in its value up to the size.
 const SHAPES: [(&str, &str, &str); 8] = [
     ("ordinary", "accept", "abcdefgh"),
     ("connection", "connection", "a,"),

@@ -1,4 +1,4 @@
-//! The headers of a browser's request as the upstream gets them.
+//! Rewrites the headers of a browser's request for the upstream.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

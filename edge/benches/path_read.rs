@@ -1,5 +1,5 @@
-//! What reading a path costs by the byte: paths made to be expensive, at three sizes. The figure must not grow with the size,
-//! or a few long paths hold up everybody on the worker.
+//! The cost per byte of parsing a path: expensive paths at three sizes. The figure must not grow with the size, or a
+//! few long paths delay every request on the worker.
 
 use std::hint::black_box;
 
@@ -7,10 +7,10 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use edge::bench::Routes;
 use http::Method;
 
-/// The longest is the limit of a path and its query.
+/// Sizes of paths; the largest is the limit of a path and its query.
 const SIZES: [usize; 3] = [100, 1 << 10, 16 << 10];
 
-/// What is repeated up to the size, after the beginning.
+/// The start of a path, and the text repeated after it up to the size.
 const SHAPES: [(&str, &str, &str); 9] = [
     ("plain", "/api/timesheet/v1/", "entries/"),
     ("nested", "/api/timesheet/v1/%", "25"),

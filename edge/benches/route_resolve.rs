@@ -1,4 +1,4 @@
-//! From method and path to the route: the shortest, the longest and the commonest paths, and one nobody knows.
+//! Resolves a method and a path to the route: the shortest, the longest and the most common paths, and an unknown one.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! What the measurements in `benches/` and the fuzzing in `tests/` need of the edge's insides. Not part of the crate's
-//! interface, and not on the way of any request.
+//! Internals exposed for the benchmarks in `benches/` and the fuzzing in `tests/`. Not part of the crate's interface,
+//! and on no request's path.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
@@ -25,21 +25,21 @@ static HOSTS: LazyLock<OwnHosts> = LazyLock::new(|| OwnHosts::of_domain("platfor
 pub struct Routes(RouteTable);
 
 impl Routes {
-    /// The table of the gateway document.
+    /// Builds the table of the gateway's API description.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a table is built on purpose")]
     pub fn new() -> Self {
         Self(RouteTable::new())
     }
 
-    /// The label of the route that a request means.
+    /// Returns the label of the route that a request matches.
     #[must_use]
     pub fn resolve(&self, method: &Method, path: &str) -> Option<&'static str> {
         self.0.find(method, path).ok().map(|route| route.label)
     }
 }
 
-/// A request's headers as the upstream gets them.
+/// Rewrites a request's headers to those that the upstream gets.
 #[must_use]
 pub fn rewrite(
     headers: HeaderMap,
@@ -53,7 +53,8 @@ pub fn rewrite(
     outbound::rewrite(headers, marks, host, correlation, from).ok()
 }
 
-/// A request's head from its bytes to what the upstream gets, without anybody being asked; `None` when it is refused.
+/// Parses a request's head and rewrites it to what the upstream gets, without asking any service; `None` when it is
+/// refused.
 #[must_use]
 pub fn take_in(
     raw: &Bytes,
@@ -71,23 +72,23 @@ pub fn take_in(
 /// What was read of an upstream's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Of the last head; informational ones went before it.
+    /// The status of the last head, after any informational ones.
     pub status: Option<StatusCode>,
-    /// As they are passed on.
+    /// The headers as passed on.
     pub headers: HeaderMap,
-    /// How long the head says the body is.
+    /// The body's length as declared by the head.
     pub declared: Option<u64>,
-    /// As far as it came.
+    /// The body as far as it has arrived.
     pub body: Vec<u8>,
-    /// After a chunked body.
+    /// The trailers of a chunked body.
     pub trailers: Option<HeaderMap>,
-    /// The answer has come to its end.
+    /// Whether the answer is complete.
     pub is_whole: bool,
-    /// What came after the answer, or could not be read yet.
+    /// Bytes after the answer, or not yet parsed.
     pub left: Vec<u8>,
 }
 
-/// Reads an answer to `method` out of its bytes as they arrive; `None` when it is malformed.
+/// Reads an answer to `method` from its bytes as they arrive; `None` when it is malformed.
 #[must_use]
 pub fn read_answer<'a>(method: &Method, pieces: impl IntoIterator<Item = &'a [u8]>) -> Option<Answer> {
     let mut answering = Answering::default();

@@ -1,10 +1,10 @@
-//! The gateway: the single public edge. One request, step by step (the types change at each, so a step cannot be skipped or
-//! swapped):
+//! The gateway: the single public entry point. One request, step by step; the types change at each step, so a step can
+//! be neither skipped nor reordered:
 //!
 //! | step | file | takes, gives |
 //! |---|---|---|
-//! | accept | `server/listen.rs`, `workers.rs` | socket, `Accepted`, given to the worker with the fewest connections |
-//! | admit | `server/admission.rs`, `proxy.rs`, `addresses.rs`, `evictions.rs` | `Accepted`, `Accepted` with its client's address, within that address's limit |
+//! | accept | `server/listen.rs`, `workers.rs` | socket, `Accepted`, handed to the worker with the fewest connections |
+//! | admit | `server/admission.rs`, `proxy.rs`, `addresses.rs`, `evictions.rs` | `Accepted`, `Accepted` with the client's address, within that address's limit |
 //! | handshake | `server/handshake.rs`, `tls/hello.rs`, `tls/sending.rs` | `Accepted`, `Secured` |
 //! | serve | `server/connection.rs`, `http1/`, `http2/` | `Secured`, many requests; HTTP/2's timers in `activity.rs`, its writes in `writes.rs` |
 //! | handle | `pipeline/handle.rs` | request, response: all steps on one screen |
@@ -14,15 +14,15 @@
 //! | authorize | `pipeline/authorize.rs`, questions `questions.rs` | `Route`, `&Caller`, `Authorized` |
 //! | build | `pipeline/outbound.rs`, `forwarded.rs`, `elements.rs` | `Guarded`, `Authorized`, `Outbound` |
 //! | send | `upstream/client.rs`, `target.rs`, `idle_pool.rs`, `http1.rs`, `http2/` | `Outbound`, the upstream's answer |
-//! | answer | `pipeline/inbound.rs`, `context.rs`, `response/body.rs`, `metrics/access.rs` | the answer, streamed, marked, counted; its access record closed |
+//! | answer | `pipeline/inbound.rs`, `context.rs`, `response/body.rs`, `metrics/access.rs` | the answer, streamed, labelled, counted; its access record closed |
 //!
-//! Each core has a worker: a thread with a runtime, connections, token cache and upstream pools of its own. The first one
-//! accepts for all. The thread that called [`serve`] watches and merges metrics.
+//! Each core has a worker: a thread with its own runtime, connections, token cache and upstream pools. The first worker
+//! accepts for all. The thread that calls [`serve`] runs the watch tasks and merges metrics.
 //!
-//! A folder imports only those above it: `config`, `http`, `metrics`, `tls`, `body`, `upstream`, `response`, `control`,
-//! `aggregate`, `pipeline`, `server`; then `state.rs`, which puts them together (`cargo xtask arch`).
+//! A folder imports only folders that precede it in this list: `config`, `http`, `metrics`, `tls`, `body`, `upstream`,
+//! `response`, `control`, `aggregate`, `pipeline`, `server`. `state.rs` assembles them. `cargo xtask arch` checks this.
 //!
-//! The crate must not see axum, sqlx or kit/service: what it adds to a request is measured in microseconds.
+//! The crate must not depend on axum, sqlx or kit/service: its overhead per request is measured in microseconds.
 
 mod aggregate;
 #[doc(hidden)]
@@ -60,17 +60,17 @@ use server::listen::prepared;
 use server::workers::{ListenerKind, ListenerSocket, WorkerPool};
 use state::Shared;
 
-/// The gateway document as OpenAPI 3.1.
+/// The gateway's API description as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
-/// How long the first connections wait for the catalog and the provider's keys: far more than a start needs where all is
-/// well, and less than what probes and clients bear where it is not.
+/// How long the first connections wait for the catalog and the provider's keys: far longer than a healthy start needs,
+/// and shorter than probes and clients tolerate.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(2);
 
-/// How long the end waits for the access log: its queue is written in a fraction of that.
+/// How long shutdown waits for the access log: writing its queue takes a fraction of that.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Why the edge cannot serve.
+/// Why the gateway cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
     /// The TLS files cannot be used.
@@ -79,7 +79,7 @@ pub enum EdgeError {
     /// A metric family was registered twice.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
-    /// A worker's thread or runtime cannot be made, or a listener cannot be used.
+    /// A worker's thread or runtime cannot be created, or a listener cannot be used.
     #[error("cannot start a worker or use a listener: {0}")]
     Worker(#[from] io::Error),
     /// `PLATFORM_GATEWAY_UPSTREAM_CA` cannot be used.
@@ -87,12 +87,12 @@ pub enum EdgeError {
     UpstreamAuthorities(String),
 }
 
-/// Serves both listeners until `stop`, then drains: for `PLATFORM_DRAIN_MIN` only `/readyz` says so; then no new
-/// connections, a goodbye on the open ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP
-/// re-reads what may change.
+/// Serves both listeners until `stop`, then drains. For `PLATFORM_DRAIN_MIN` only `/readyz` reports the drain. Then the
+/// gateway accepts no new connections, sends a goodbye on the open ones, and lets requests in flight finish within
+/// `PLATFORM_DRAIN_TIMEOUT`. SIGHUP reloads the TLS files.
 ///
 /// # Errors
-/// TLS files or listeners that cannot be used, threads that cannot be made.
+/// Unusable TLS files or listeners, or threads that cannot be created.
 pub async fn serve(
     mut config: EdgeConfig,
     tls: TcpListener,
@@ -103,7 +103,7 @@ pub async fn serve(
         config.hosts.listen(listener.local_addr()?.port());
     }
     let (shared, written) = Shared::start(config, stop)?;
-    // Dropping this future ends the workers, too.
+    // Dropping this future also ends the workers.
     let _ended = shared.end.clone().drop_guard();
     let admission = Arc::new(shared.admission());
     let servers = (0..shared.config.workers).map(|worker| shared.server(worker)).collect();
@@ -114,14 +114,14 @@ pub async fn serve(
     begin_drain(&shared).await;
     drain(&shared, workers).await;
     drop((watchers, shared));
-    // The last lines are written before the process may end; but their reader may have stopped.
+    // The log's last lines must be written before the process ends, but its reader may have stopped.
     if timeout(LAST_LINES, written).await.is_err() {
-        tracing::warn!("the last lines of the access log could not be written");
+        tracing::warn!("timed out writing the last lines of the access log");
     }
     Ok(())
 }
 
-/// The background tasks; they end when the set is dropped.
+/// Spawns the background tasks, which end when the set is dropped.
 fn watch(shared: &Shared) -> JoinSet<()> {
     let mut watchers = JoinSet::new();
     let (catalog, upstreams) = (Arc::clone(&shared.catalog), Arc::clone(&shared.upstreams));
@@ -134,17 +134,18 @@ fn watch(shared: &Shared) -> JoinSet<()> {
     watchers
 }
 
-/// Waits for the catalog and the provider's keys, so that a restart does not refuse those who were let in before it; they
-/// wait in the listeners meanwhile. A gateway that cannot have them in time answers 503 where it needs them.
+/// Waits for the catalog and the provider's keys, so that a restart does not refuse requests that succeeded before it.
+/// Meanwhile new connections wait in the listeners' backlogs. If the wait times out, the gateway answers 503 where it
+/// needs either.
 async fn warm(shared: &Shared) {
     let known = async { tokio::join!(shared.catalog.arrived(), shared.verifier.keys_arrived()) };
     let waited = shared.stop.run_until_cancelled(timeout(LONGEST_WARM_UP, known)).await;
     if waited.is_some_and(|known| known.is_err()) {
-        tracing::warn!("begins without the catalog or the provider's keys");
+        tracing::warn!("starting without the catalog or the provider's keys");
     }
 }
 
-/// Both listeners; together they take so many connections.
+/// Prepares both listeners, which share one limit of `connections`.
 fn sockets(
     tls: TcpListener,
     plain: Option<TcpListener>,
@@ -171,7 +172,7 @@ async fn drain(shared: &Shared, workers: WorkerPool) {
     let in_time = timeout(shared.config.drain_timeout, finished.as_mut()).await.is_ok();
     shared.end.cancel();
     if !in_time {
-        tracing::warn!("the drain ran out of time; open connections are dropped");
+        tracing::warn!("the drain timed out; dropping open connections");
         finished.await;
     }
 }

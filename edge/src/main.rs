@@ -1,5 +1,5 @@
-//! The edge as a program of its own: configuration, sockets, [`edge::serve`], signals; nothing else. `platform serve gateway`
-//! is the same with development certificates and the other variables. Arguments are not read.
+//! The gateway as a program of its own: configuration, sockets, [`edge::serve`] and signals, nothing else. `platform
+//! serve gateway` does the same with development certificates and its own variables. Arguments are ignored.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ fn main() -> ExitCode {
     let telemetry = match telemetry::install(&settings) {
         Ok(telemetry) => telemetry,
         Err(problems) => {
-            // There is no log yet.
+            // The log is not set up yet.
             drop(writeln!(std::io::stderr(), "{problems}"));
             return ExitCode::FAILURE;
         }
     };
     let ended = run(&settings).inspect_err(|error| tracing::error!("the edge cannot serve: {error:#}"));
-    // After the last line.
+    // After the last log line.
     drop(telemetry);
     if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -43,7 +43,7 @@ fn settings() -> Settings {
 fn run(settings: &Settings) -> anyhow::Result<()> {
     let config = EdgeConfig::read(settings)?;
     let addresses = ListenAddresses::read(settings)?;
-    // The requests have threads of their own; this one watches and merges metrics.
+    // Requests run on the workers' threads; this one runs the watch tasks and merges metrics.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(config, addresses))
 }
@@ -67,7 +67,7 @@ async fn serve(config: EdgeConfig, addresses: ListenAddresses) -> anyhow::Result
     };
     tokio::select! {
         served = edge::serve(config, tls, plain, stop) => Ok(served?),
-        _ = at_once => bail!("asked a second time to end, before the drain was over"),
+        _ = at_once => bail!("second signal before the drain was over"),
     }
 }
 
@@ -75,7 +75,7 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
 }
 
-/// The first request begins the drain; resolves with the second, which ends everything at once.
+/// The first signal starts the drain; the future resolves at the second, which ends everything at once.
 async fn requests_to_end(mut terminate: Signal, mut interrupt: Signal, drain: CancellationToken) {
     for _ in 0..2 {
         tokio::select! {

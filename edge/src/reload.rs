@@ -1,6 +1,6 @@
-//! SIGHUP: what may change while the edge runs is read again, and what may not is said. TLS files are looked at every
-//! second anyway; the signal is for an operator who wants to see it happen, and for what stands in the environment, which
-//! a running process cannot read anew.
+//! Handles SIGHUP: reloads the TLS files and logs what needs a restart instead. The gateway checks TLS files every
+//! second anyway; the signal is for an operator who wants to see the reload, and to learn that environment variables
+//! need a restart.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::metrics::tally::{Reload, Tally};
 use crate::tls::certificates::Certificates;
 
-/// Waits for the signal, for ever; ends when its task is dropped.
+/// Waits for the signal for ever; ends when its task is dropped.
 pub(crate) async fn listen(certificates: &Arc<Certificates>, tally: &Tally) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => {
-            tracing::warn!(%error, "SIGHUP cannot be handled; TLS files are looked at all the same");
+            tracing::warn!(%error, "cannot handle SIGHUP; TLS files are checked every second all the same");
             return;
         }
     };
     while hangups.recv().await.is_some() {
         let reload = certificates.look_now().await;
         let found = match reload {
-            Some(Reload::Used) => "others, which are in use now",
-            Some(Reload::Refused) => "files that cannot be used; those in use stay",
-            None => "the same",
+            Some(Reload::Used) => "changed files, now in use",
+            Some(Reload::Refused) => "unusable files; the current ones stay",
+            None => "unchanged files",
         };
         tracing::info!(
             read_again = "TLS chains, keys and client authorities",

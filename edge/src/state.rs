@@ -1,4 +1,4 @@
-//! [`Shared`]: what the workers have in common, made once at the start; and what each worker gets of it.
+//! [`Shared`]: state common to all workers, created once at startup, and the state that each worker derives from it.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,15 +38,15 @@ use crate::tls::certificates::Certificates;
 use crate::upstream::client::UpstreamClient;
 use crate::upstream::registry::Upstreams;
 
-/// Remembered of verified tokens by each worker, 160 MB at most: more callers than one edge has at once.
+/// Verified tokens cached by each worker, at most 160 MB: more callers than one gateway has at once.
 const MAX_TOKENS: usize = 100_000;
 
-/// Whether the access log is on. The filter stays as it was at the start.
+/// Whether the access log is on. The log filter does not change after startup.
 fn is_logged() -> bool {
     OBSERVED && tracing::enabled!(target: "access", tracing::Level::INFO)
 }
 
-/// What the workers have in common.
+/// State common to all workers.
 pub(crate) struct Shared {
     pub(crate) config: Arc<EdgeConfig>,
     pub(crate) verifier: Verifier,
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// With it, what resolves when the access log is written to its end.
+    /// Creates the shared state, and a receiver that resolves when the access log is written to its end.
     pub(crate) fn start(
         config: EdgeConfig,
         stop: CancellationToken,
@@ -77,7 +77,7 @@ impl Shared {
         let (tell, written) = oneshot::channel();
         let tally = meter.tally.clone();
         let access = AccessLog::start(config.json_log, tally.log_dropped.clone(), move || {
-            // The receiver is gone when the end was not waited for.
+            // The receiver is gone if `serve` did not wait for the log.
             let _told = tell.send(());
         })?;
         let end = CancellationToken::new();
@@ -86,7 +86,7 @@ impl Shared {
         let drain = Drain::default();
         let verifier = Verifier::start(config.bearer.clone(), Clock::system(), end.clone());
         let catalog = Arc::new(CatalogWatch::new());
-        // The watch has connections of its own, too.
+        // The catalog watch has its own connections.
         let upstreams = Arc::new(Upstreams::new(Arc::clone(&config), config.workers + 1));
         let upstream_tls =
             upstream_tls(config.upstream_ca.as_deref()).map_err(EdgeError::UpstreamAuthorities)?;
@@ -124,7 +124,7 @@ impl Shared {
         Ok((shared, written))
     }
 
-    /// What every connection passes before it is served.
+    /// Returns the checks that every connection passes before it is served.
     pub(crate) fn admission(&self) -> Admission {
         let (config, tally) = (&self.config, &self.meter.tally);
         let handshakes = Handshakes::new(
@@ -138,12 +138,12 @@ impl Shared {
         Admission::new(Arc::clone(config), handshakes, Arc::clone(&self.evictions), tally.clone())
     }
 
-    /// A dialler with idle connections of its own, for a worker or for the watch.
+    /// Returns a client with its own idle connections, for a worker or for the catalog watch.
     pub(crate) fn client(&self, worker: usize) -> UpstreamClient {
         UpstreamClient::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls))
     }
 
-    /// One worker's server.
+    /// Returns one worker's server.
     pub(crate) fn server(&self, worker: usize) -> Arc<Server<Arc<Worker>>> {
         let (meter, tasks) = (self.meter.for_worker(), TaskTracker::new());
         Arc::new(Server {

@@ -1,23 +1,23 @@
-//! What the C library and the allocator are told before the program begins. Both read their settings only then, from the
-//! environment, so the program starts itself once more with them. Process, arguments, descriptors and the rest of the
-//! environment stay. The limit of open files is raised as far as the system allows: a usual shell sets it to about a
-//! thousand, fewer than the connections that the program may have.
+//! Settings of the C library and the allocator. Both read them from the environment before `main`, so the program
+//! executes itself once more with them set; process, arguments, descriptors and the rest of the environment stay. Also
+//! raises the limit of open files as far as the system allows: a usual shell sets it to about a thousand, fewer than
+//! the connections that the program may have.
 
 use std::process::Command;
 
-/// A variable, and what it is set to.
+/// A variable and its value.
 type Setting = (&'static str, &'static str);
 
-/// mimalloc commits a gigabyte at its start, of which the kernel makes pages of two megabytes: a fresh edge then takes 22 MB
-/// instead of 12, and requests are no cheaper for it.
+/// mimalloc commits a gigabyte at startup, which the kernel backs with pages of two megabytes: a fresh gateway then
+/// takes 22 MB instead of 12, and requests are no cheaper for it.
 const COMMIT_AS_NEEDED: Setting = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
-/// On AMD's processors since Zen 3 the copy instruction that glibc prefers for more than some kilobytes (`rep movsb`) is
-/// several times slower than its loop, unless source and target happen to be aligned; the plaintext of a TLS record never
-/// is, and copying it costs more than encrypting it. No copy is as long as this gigabyte.
+/// On AMD processors since Zen 3 the copy instruction that glibc prefers above a few kilobytes (`rep movsb`) is several
+/// times slower than its loop unless source and target happen to be aligned. The plaintext of a TLS record never is,
+/// and copying it costs more than encrypting it. No copy is as long as this gigabyte.
 const NO_COPY_INSTRUCTION: Setting = ("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1000000000");
 
-/// Starts the program again with the settings that it wants, or returns at once where it wants none. Call it first of all,
-/// before there is a thread.
+/// Executes the program again with the settings that are missing, or returns at once if none is. Call it first, before
+/// any thread exists.
 pub fn start_tuned() {
     open_as_many_files_as_allowed();
     if cfg!(target_os = "linux") {
@@ -29,8 +29,9 @@ pub fn start_tuned() {
     }
 }
 
-/// Everything works with fewer, only not as many connections. Programs that this one starts inherit the limit, and some go
-/// through all descriptors up to it, so a system that allows a billion is not taken at its word.
+/// Raises the soft limit of open files. Everything works with fewer, only with fewer connections. Child processes
+/// inherit the limit, and some iterate over all descriptors up to it, so the limit is capped even on a system that
+/// allows a billion.
 #[cfg(unix)]
 fn open_as_many_files_as_allowed() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -40,7 +41,7 @@ fn open_as_many_files_as_allowed() {
     if allowed.current.is_some_and(|current| current < most) {
         let wanted = Rlimit { current: Some(most), maximum: allowed.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, wanted) {
-            tracing::debug!(%error, "the number of open files stays as it was");
+            tracing::debug!(%error, "cannot raise the limit of open files");
         }
     }
 }
@@ -48,7 +49,7 @@ fn open_as_many_files_as_allowed() {
 #[cfg(not(unix))]
 fn open_as_many_files_as_allowed() {}
 
-/// The settings that are wanted on this processor; an operator's own are left alone.
+/// The settings that suit this processor and that the operator has not set.
 fn missing(processor: &str, is_set: impl Fn(&str) -> bool) -> Vec<Setting> {
     let first = processor.split("\n\n").next().unwrap_or_default();
     let prefers = first.lines().filter(|line| line.starts_with("flags")).any(|line| line.contains(" fsrm"));
@@ -64,9 +65,9 @@ fn start_again(settings: &[Setting]) {
     let mut arguments = std::env::args_os();
     let Some(name) = arguments.next() else { return };
     let mut program = Command::new("/proc/self/exe");
-    // It returns only when that is not possible; then everything works as it is, with a little more.
+    // `exec` returns only on failure; the program then works as it is, using slightly more memory and CPU.
     let error = program.arg0(name).args(arguments).envs(settings.iter().copied()).exec();
-    tracing::debug!(%error, "the program could not be started with settings for its machine");
+    tracing::debug!(%error, "cannot restart the program with settings for its machine");
 }
 
 #[cfg(not(unix))]

@@ -1,4 +1,4 @@
-//! A thread for work that must not hold up requests, however much it is.
+//! A thread for bulk work that must not delay requests.
 
 use std::{io, thread};
 
@@ -6,19 +6,19 @@ use rustix::process::nice;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
-/// How far it gives way to requests (`nice`); much more would leave a machine that has nothing to spare without metrics.
+/// The thread's niceness; a much higher value would starve metrics on a fully loaded machine.
 const GIVES_WAY: i32 = 10;
 
-/// Starts it; it ends, and whatever runs there is dropped, with `end`.
+/// Starts the thread; when `end` is cancelled it exits and drops everything running on it.
 ///
 /// # Errors
-/// The thread cannot be made.
+/// The thread cannot be created.
 pub(crate) fn start(end: CancellationToken) -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     thread::Builder::new().name("edge-apart".to_owned()).spawn(move || {
         if let Err(error) = nice(GIVES_WAY) {
-            tracing::debug!(%error, "metrics are merged at the rank of requests");
+            tracing::debug!(%error, "cannot lower the priority of the metrics thread");
         }
         runtime.block_on(end.cancelled());
     })?;

@@ -1,12 +1,12 @@
-//! The bytes that all targets may take together, shared while they arrive. When they run out, the target that took most
-//! is cut, so that one greedy target never blinds the operator for the others. A target is charged for what it sends or
-//! for what it adds to the answer, whichever is more; so neither passes the total.
+//! The byte budget that all targets share while their answers arrive. When it runs out, the target that took most is
+//! cut, so that one greedy target never hides the others. A target is charged for the bytes it sends or for the bytes
+//! it adds to the answer, whichever is more; so neither exceeds the total.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// What is left for all.
+/// The bytes for all targets.
 #[derive(Debug)]
 pub(super) struct Budget {
     total: usize,
@@ -19,7 +19,7 @@ struct Portion {
     cut: CancellationToken,
 }
 
-/// One target's part.
+/// One target's share.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     budget: Arc<Budget>,
@@ -32,7 +32,7 @@ impl Budget {
         Arc::new(Self { total, shares: Mutex::default() })
     }
 
-    /// A further target.
+    /// Adds a target.
     pub(super) fn share(self: &Arc<Self>) -> Share {
         let mut shares = self.lock();
         let portion = Portion::default();
@@ -47,7 +47,8 @@ impl Budget {
 }
 
 impl Share {
-    /// Takes so many bytes in all, cutting whoever has more when there are not enough; `false` when this share is cut.
+    /// Raises this share to `taken` bytes in total, cutting the largest share if the budget is exceeded; `false` if
+    /// this share is cut.
     pub(super) fn take(&self, taken: usize) -> bool {
         let mut shares = self.budget.lock();
         if let Some(own) = shares.get_mut(self.position).filter(|own| !own.cut.is_cancelled()) {
@@ -61,17 +62,17 @@ impl Share {
         !self.cut.is_cancelled()
     }
 
-    /// Whether this target has to go; it may happen after its last byte.
+    /// Whether this target was cut, possibly after its last byte.
     pub(super) fn is_cut(&self) -> bool {
         self.cut.is_cancelled()
     }
 
-    /// Resolves when this target has to go.
+    /// Resolves when this target is cut.
     pub(super) async fn cut(&self) {
         self.cut.cancelled().await;
     }
 
-    /// Gives everything back: a failed target adds nothing.
+    /// Releases the share: a failed target adds nothing.
     pub(super) fn release(&self) {
         if let Some(own) = self.budget.lock().get_mut(self.position) {
             own.taken = 0;

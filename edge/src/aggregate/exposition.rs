@@ -1,5 +1,5 @@
-//! The exposition of one target, read as it arrives: families in one piece, one HELP and one TYPE each, every series
-//! once, and `service` set to the target's own name. Pure. It keeps the samples as they will be written, so that a merge
+//! The exposition of one target, parsed as it arrives: families in one piece, one HELP and one TYPE each, every series
+//! once, and `service` set to the target's own name. Pure. Samples are stored as they will be written, so that merging
 //! only copies.
 
 use std::collections::HashMap;
@@ -15,24 +15,24 @@ use crate::aggregate::line;
 use crate::aggregate::line::{Fault, Kind, Line, MAX_LINE_BYTES, Sample};
 use crate::aggregate::text::{Numbers, Text};
 
-/// Series of one target: ten times what the largest service of this platform shows.
+/// Series per target: ten times what the platform's largest service has.
 pub(super) const MAX_SERIES: usize = 100_000;
-/// Families of one target; a hundred times what a service of this platform shows.
+/// Families per target: a hundred times what a service of the platform has.
 pub(super) const MAX_FAMILIES: usize = 10_000;
-/// What a HELP line has beside name and text.
+/// The bytes of a HELP line besides name and text.
 const HELP_LINE_BYTES: usize = "# HELP  \n".len();
-/// Most that a family's TYPE line has beside its name.
+/// The maximum bytes of a family's TYPE line besides its name.
 const TYPE_LINE_BYTES: usize = "# TYPE  histogram\n".len();
 /// The label that names the service; a target's own is overwritten.
 const SERVICE: &str = "service";
-/// The family that only the gateway writes.
+/// A family that only the gateway writes.
 pub(super) const SCRAPE_UP: &str = "platform_metrics_scrape_up";
 
-/// What one target says.
+/// The content of one target's exposition.
 #[derive(Debug)]
 pub(super) struct Exposition {
     pub(super) families: Vec<Family>,
-    /// All samples as they will be written, one a line.
+    /// All samples as they will be written, one per line.
     text: Bytes,
 }
 
@@ -41,36 +41,36 @@ pub(super) struct Exposition {
 pub(super) struct Family {
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Escaped.
+    /// The escaped help text.
     pub(super) help: Option<String>,
     typed: bool,
     samples: Range<usize>,
 }
 
-/// An exposition on its way in.
+/// An exposition being parsed.
 #[derive(Debug)]
 pub(super) struct Reading {
     service: String,
     families: Vec<Family>,
     /// The samples so far, as they will be written.
     text: Text,
-    /// The family that every name of a sample, and of a family, belongs to.
+    /// Maps every name of a sample or a family to its family.
     names: HashMap<String, usize>,
-    /// One hash a series. Whoever makes two meet has only its own target failed.
+    /// One hash per series. A target that causes a collision fails only itself.
     series: Numbers,
     hasher: RandomState,
-    /// Bytes of the HELP and TYPE lines as they may be written.
+    /// The maximum bytes of the HELP and TYPE lines.
     headers: usize,
     rest: Vec<u8>,
 }
 
 impl Exposition {
-    /// One that says nothing.
+    /// An exposition without series.
     pub(super) const fn empty() -> Self {
         Self { families: Vec::new(), text: Bytes::new() }
     }
 
-    /// The samples of a family, one a line; a part of what is kept, and no copy.
+    /// The samples of a family, one per line; a slice, not a copy.
     pub(super) fn samples(&self, family: &Family) -> Bytes {
         self.text.slice(family.samples.clone())
     }
@@ -87,13 +87,14 @@ impl Family {
         self.kind.suffixes().iter().map(|suffix| format!("{}{suffix}", self.name))
     }
 
-    /// Whether a sample of this name is this family's; one that only bears its name is, and will not fit.
+    /// Whether a sample with this name belongs to this family. One with the bare family name does, even if the type
+    /// does not allow it.
     fn holds(&self, sample: &str) -> bool {
         let suffix = sample.strip_prefix(self.name.as_str());
         suffix.is_some_and(|suffix| suffix.is_empty() || self.kind.suffixes().contains(&suffix))
     }
 
-    /// Whether a sample that this family holds is one that its type has.
+    /// Whether the family's type allows this sample.
     fn fits(&self, sample: &Sample<'_>) -> bool {
         let suffix = sample.name.strip_prefix(self.name.as_str()).unwrap_or_default();
         let numbered = |label| {
@@ -122,7 +123,7 @@ impl Reading {
         }
     }
 
-    /// Takes the next bytes, however they are cut.
+    /// Parses the next bytes, split anywhere.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let mut left = bytes;
         while let Some((line, after)) = memchr(b'\n', left).and_then(|end| left.split_at_checked(end)) {
@@ -138,7 +139,7 @@ impl Reading {
         self.keep(left)
     }
 
-    /// Of a line that has not ended.
+    /// Buffers part of an unfinished line.
     fn keep(&mut self, begun: &[u8]) -> Result<(), Fault> {
         self.rest.extend_from_slice(begun);
         if self.rest.len() > MAX_LINE_BYTES {
@@ -147,12 +148,12 @@ impl Reading {
         Ok(())
     }
 
-    /// Bytes that this target adds to the answer at most.
+    /// The maximum bytes that this target adds to the answer.
     pub(super) const fn written(&self) -> usize {
         self.text.len() + self.headers
     }
 
-    /// The whole; the last line must have ended. `between` is called after each step of it, none of which is long.
+    /// Finishes the exposition; the last line must have ended. Calls `between` after each step, each of which is short.
     pub(super) fn finish(self, between: impl Fn()) -> Result<Exposition, Fault> {
         if !self.rest.is_empty() {
             return Err(Fault::Unended);
@@ -196,7 +197,7 @@ impl Reading {
         names.into_iter().try_for_each(|sample| self.claim(sample, name, position))
     }
 
-    /// The family a HELP or TYPE line begins or belongs to: it has no samples yet.
+    /// Returns the family that a HELP or TYPE line starts or belongs to; it must have no samples yet.
     fn header(&mut self, name: &str) -> Result<(usize, &mut Family), Fault> {
         let last = self.families.len().checked_sub(1);
         let is_last = self.families.last().is_some_and(|family| family.name == name);
@@ -222,7 +223,7 @@ impl Reading {
         Ok(position)
     }
 
-    /// A name belongs to one family, which has it in one piece.
+    /// Claims a name for one family, whose samples must be contiguous.
     fn claim(&mut self, name: String, family: &str, position: usize) -> Result<(), Fault> {
         let families = &self.families;
         match self.names.get(&name) {
@@ -261,7 +262,7 @@ impl Reading {
     }
 }
 
-/// Of name and labels, in whatever order the labels stand.
+/// A hash of name and labels, independent of the labels' order.
 fn hash(hasher: &RandomState, sample: &Sample<'_>) -> u64 {
     let labels = sample.labels.iter().map(|label| hasher.hash_one(label)).fold(0, u64::wrapping_add);
     hasher.hash_one((sample.name, labels))

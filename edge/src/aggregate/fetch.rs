@@ -1,6 +1,6 @@
-//! One target's `/metrics`: a connection of its own, closed afterwards, within the target's time from dial to last byte. It
-//! is called as its requests are: with TLS and the upstreams' authorities, or over HTTP/2. The answer is parsed as it
-//! arrives and never outlives its first fault.
+//! Fetches one target's `/metrics` on its own connection, closed afterwards, within the target's time from dial to last
+//! byte. The target is called as its requests are: with TLS and the upstreams' authorities, or over HTTP/2. The answer
+//! is parsed as it arrives and dropped at its first fault.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use crate::config::{Authority, UpstreamProtocol};
 use crate::upstream::client::{Failure, UpstreamClient};
 use crate::upstream::socket::Socket;
 
-/// What one target may take, connection included.
+/// The time for one target, dialling included.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Read ahead of the parser at most, and over HTTP/2.
+/// The maximum read ahead of the parser, also over HTTP/2.
 const READ_BYTES: usize = 16 << 10;
 const WINDOW_BYTES: u32 = 16 << 10;
-/// Parsed without a look at who else needs the core: some 20 us.
+/// Bytes parsed before yielding the core: some 20 us.
 const PIECE_BYTES: usize = 4 << 10;
-/// Where every service has its metrics.
+/// The path of every service's metrics.
 const PATH: &str = "/metrics";
 
 /// A service to scrape.
@@ -44,7 +44,7 @@ pub(super) struct Target {
 /// Why a target failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    #[error("nothing whole came within 2 s")]
+    #[error("no complete answer within 2 s")]
     Late,
     #[error("cannot connect: {0}")]
     Dial(#[from] Failure),
@@ -56,9 +56,9 @@ pub(super) enum Failed {
     Status(StatusCode),
     #[error("the exposition is malformed: {0}")]
     Malformed(#[from] Fault),
-    #[error("past the bytes that all targets may send together")]
+    #[error("over the byte budget of all targets")]
     Cut,
-    #[error("its families contradict those of the others")]
+    #[error("its families contradict those of other targets")]
     Contradiction,
 }
 
@@ -95,7 +95,7 @@ async fn exchange_over(
     share: &Share,
     pace: Pace,
 ) -> Result<Exposition, Failed> {
-    // Dropped, and the connection with it, when this exchange ends however it ends.
+    // Dropped with the connection however this exchange ends.
     let mut driver = JoinSet::new();
     let body = match target.speaks {
         UpstreamProtocol::Http1 | UpstreamProtocol::Https => {
@@ -106,7 +106,7 @@ async fn exchange_over(
     read(body, target, share, pace).await
 }
 
-/// A target's answer on its way.
+/// A target's answer being received.
 enum Answer {
     Http1(Incoming),
     Http2(RecvStream),
@@ -142,7 +142,7 @@ async fn over_http2(
     parts.scheme = Some(uri::Scheme::HTTP);
     parts.authority = headers.remove(HOST).and_then(|host| uri::Authority::try_from(host.as_bytes()).ok());
     parts.path_and_query = Some(uri::PathAndQuery::from_static(PATH));
-    // An address of the configuration is an authority; without one the crate refuses the request.
+    // A configured address is an authority; without one `h2` refuses the request.
     *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
     let (response, _) = sender.ready().await?.send_request(request, true)?;
     let response = response.await?;
@@ -180,7 +180,7 @@ fn request(authority: &Authority) -> Request<()> {
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static(telemetry::EXPOSITION_TYPE));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    // An address of the configuration is a header value; without one the target answers 400 and counts as failed.
+    // A configured address is a valid header value; without one the target answers 400 and counts as failed.
     if let Ok(host) = HeaderValue::from_str(&authority.host_header()) {
         headers.insert(HOST, host);
     }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::aggregate::{TOTAL_BYTES, budget_of_a_run};
 
-    /// An exposition of exactly so many bytes: three samples, then comments.
+    /// An exposition of exactly this many bytes: three samples, then comments.
     fn exposition(length: usize) -> Vec<u8> {
         let mut body = b"a NaN\nb +Inf\nc{service=\"gateway\"} -Inf 12\n".to_vec();
         while body.len() < length {
@@ -225,7 +225,7 @@ mod tests {
         body
     }
 
-    /// Reads an answer of these bytes from a target over loopback. Nothing here limits the time it takes.
+    /// Reads an answer of these bytes from a target over loopback. Nothing here limits the time.
     async fn read_whole(body: Vec<u8>, share: &Share) -> Result<Exposition, Failed> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -235,7 +235,7 @@ mod tests {
             let mut request = [0; 1024];
             assert!(stream.read(&mut request).await.expect("a request") > 0);
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-            // The fetch hangs up when its target is cut.
+            // The fetch closes the connection when its target is cut.
             let _sent = stream.write_all(&[head.as_bytes(), &body].concat()).await;
         });
         let socket = Socket::plain(TcpStream::connect(address).await.expect("a connection"));

@@ -1,24 +1,24 @@
-//! One line of the text exposition format 0.0.4, read strictly and written back. Pure: it knows nothing of families,
-//! services or the wire. What the format does not allow is a [`Fault`], never a guess.
+//! One line of the text exposition format 0.0.4, parsed strictly and written back. Pure: independent of families,
+//! services and I/O. Anything the format does not allow is a [`Fault`], never a guess.
 
 use std::fmt;
 
 use memchr::memchr2;
 use smallvec::SmallVec;
 
-/// Longest line, without its end: the longest label value that is any use is far below it.
+/// The longest line, without its end; useful label values are far shorter.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
-/// Labels of one series; what people read has fewer than ten.
+/// Labels per series; readable series have fewer than ten.
 pub(super) const MAX_LABELS: usize = 64;
-/// Longest name of a family or a label.
+/// The longest name of a family or a label.
 pub(super) const MAX_NAME_BYTES: usize = 200;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
-    /// Nothing: empty, or a comment.
+    /// An empty line, or a comment.
     Nothing,
-    /// `# HELP`: the text as it is escaped.
+    /// `# HELP`, with its text still escaped.
     Help { name: &'a str, text: &'a str },
     /// `# TYPE`.
     Type { name: &'a str, kind: Kind },
@@ -36,10 +36,10 @@ pub(super) enum Kind {
     Untyped,
 }
 
-/// Name, escaped value. Of seventy thousand lines none should ask the allocator for so little.
+/// Names and escaped values. Inline, so that seventy thousand lines need no allocation for them.
 pub(super) type Labels<'a> = SmallVec<[(&'a str, &'a str); 5]>;
 
-/// One sample. Label values stay escaped, and number and time stay as they were written.
+/// One sample. Label values stay escaped, and number and time stay as written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Sample<'a> {
     pub(super) name: &'a str,
@@ -48,40 +48,40 @@ pub(super) struct Sample<'a> {
     pub(super) timestamp: Option<&'a str>,
 }
 
-/// What is wrong with an exposition.
+/// The fault of an exposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("a name is malformed")]
     Name,
-    #[error("a type is none of the five")]
+    #[error("an unknown type")]
     Type,
     #[error("a label is malformed")]
     Label,
-    #[error("a label stands twice in one series")]
+    #[error("a label occurs twice in one series")]
     LabelTwice,
     #[error("an escape is unknown")]
     Escape,
-    #[error("a value is no number")]
+    #[error("a value is not a number")]
     Value,
-    #[error("a timestamp is no integer")]
+    #[error("a timestamp is not an integer")]
     Timestamp,
-    #[error("a comment of HELP or TYPE lacks its name")]
+    #[error("a HELP or TYPE comment without a name")]
     Comment,
     #[error("a line is not UTF-8")]
     Encoding,
-    #[error("the last line does not end")]
+    #[error("the last line has no line feed")]
     Unended,
-    #[error("a line, a name or the number of labels is past its limit")]
+    #[error("a line, a name or the number of labels exceeds its limit")]
     TooLong,
     #[error("there are too many series")]
     TooManySeries,
     #[error("a family has two HELP or TYPE lines, or one after its samples")]
     Header,
-    #[error("a family is not in one piece")]
+    #[error("the samples of a family are not contiguous")]
     Scattered,
-    #[error("two families share a name of their samples")]
+    #[error("two families share a sample name")]
     Overlap,
-    #[error("a series stands twice")]
+    #[error("a series occurs twice")]
     SeriesTwice,
     #[error("a sample does not fit its family's type")]
     Misfit,
@@ -105,7 +105,7 @@ impl Kind {
         all.into_iter().find(|kind| kind.word() == word)
     }
 
-    /// What follows the family's name in the names of its samples.
+    /// The suffixes that a sample's name may add to the family's name.
     pub(super) const fn suffixes(self) -> &'static [&'static str] {
         match self {
             Self::Counter | Self::Gauge | Self::Untyped => &[""],
@@ -116,8 +116,8 @@ impl Kind {
 }
 
 impl Sample<'_> {
-    /// Writes its line without the line feed, one more label behind its own, piece by piece: of seventy thousand lines the
-    /// formatter makes a tenth of a scrape's time.
+    /// Writes the line without its line feed, with one more label after its own. Piece by piece: for seventy thousand
+    /// lines `fmt` would take a tenth of a scrape's time.
     pub(super) fn write(&self, added: Option<(&str, &str)>, out: &mut impl fmt::Write) -> fmt::Result {
         out.write_str(self.name)?;
         let mut before = "{";
@@ -137,7 +137,7 @@ impl Sample<'_> {
     }
 }
 
-/// Reads one line, its line feed taken off.
+/// Parses one line without its line feed.
 pub(super) fn read(line: &str) -> Result<Line<'_>, Fault> {
     if line.len() > MAX_LINE_BYTES {
         return Err(Fault::TooLong);
@@ -187,7 +187,7 @@ fn read_sample(line: &str) -> Result<Sample<'_>, Fault> {
     if whole { Ok(Sample { name, labels, value, timestamp }) } else { Err(Fault::Timestamp) }
 }
 
-/// The labels up to the closing brace, and what follows it.
+/// Parses the labels up to the closing brace; returns the rest of the line, too.
 fn read_labels(text: &str) -> Result<(Labels<'_>, &str), Fault> {
     let mut labels = Labels::new();
     let mut rest = skip_blanks(text);
@@ -217,7 +217,7 @@ fn read_labels(text: &str) -> Result<(Labels<'_>, &str), Fault> {
     }
 }
 
-/// An escaped value up to its closing quote, and what follows it.
+/// Parses an escaped value up to its closing quote; returns the rest, too.
 fn quoted_value(text: &str) -> Result<(&str, &str), Fault> {
     let mut begin = 0;
     loop {
@@ -230,12 +230,12 @@ fn quoted_value(text: &str) -> Result<(&str, &str), Fault> {
             }
             return Ok((value, after));
         }
-        // Behind the backslash and whatever it escapes.
+        // After the backslash and the character it escapes.
         begin = end + 2;
     }
 }
 
-/// Every backslash is followed by one of `known`.
+/// Checks that one of `known` follows every backslash.
 fn escapes(text: &str, known: &str) -> Result<(), Fault> {
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -246,12 +246,13 @@ fn escapes(text: &str, known: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What Go's `ParseFloat` reads, as the format asks; `NaN` and the infinities included, no hexadecimal, no underscore.
+/// Parses a number as Go's `ParseFloat` does, which the format prescribes: including `NaN` and infinities, without
+/// hexadecimal and underscores.
 pub(super) fn number(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     let bare = text.trim_start_matches(['+', '-']);
     let in_words = bare.starts_with(['i', 'I', 'n', 'N']);
-    // A number too large is out of range, not infinite; NaN has no sign.
+    // A number that is too large is out of range, not infinite; NaN has no sign.
     let refused = (value.is_infinite() && !in_words) || (value.is_nan() && bare.len() < text.len());
     (!refused).then_some(value)
 }
@@ -274,14 +275,14 @@ const fn metric_byte(byte: u8) -> bool {
     label_byte(byte) || byte == b':'
 }
 
-/// What separates tokens; a carriage return does not.
+/// Token separators; a carriage return is none.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 fn skip_blanks(text: &str) -> &str {
     text.trim_start_matches(BLANKS)
 }
 
-/// The first token, and what follows the blanks behind it.
+/// The first token, and the text after the following blanks.
 fn token(text: &str) -> (&str, &str) {
     let text = skip_blanks(text);
     text.split_once(BLANKS).map_or((text, ""), |(token, rest)| (token, skip_blanks(rest)))
@@ -299,7 +300,7 @@ mod tests {
         line
     }
 
-    /// Everything of a sample.
+    /// Every part of a sample.
     fn parts<'a>(sample: &'a Sample<'_>) -> (&'a str, &'a [(&'a str, &'a str)], &'a str, Option<&'a str>) {
         (sample.name, &sample.labels, sample.value, sample.timestamp)
     }

@@ -1,9 +1,9 @@
-//! Many expositions into one: families by name, each in one piece under one HELP and one TYPE, and `scrape_up` for every
-//! target. Pure.
+//! Many expositions into one: families by name, each in one piece under one HELP and one TYPE, and `scrape_up` for
+//! every target. Pure.
 //!
-//! Where two services mean different families by one name, the gateway's own reading holds; else the one that most
-//! targets declare; of equals, that of the target that stands first. A declared type goes before none. A target that
-//! means another family is failed as a whole; samples without a type join a counter or a gauge of their name.
+//! If services use one name for different families, the gateway's own definition wins, then the one that most targets
+//! declare, then the one that comes first. A declared type takes precedence over none. A target with a contradicting
+//! family fails as a whole; samples without a type join a counter or a gauge of their name.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,30 +13,31 @@ use crate::aggregate::exposition::{Exposition, Family, SCRAPE_UP};
 use crate::aggregate::line::Kind;
 
 const SCRAPE_UP_HELP: &str = "Whether the service's metrics could be read: 1, or 0.";
-/// What is at least so long stays where it is and is no copy; what is shorter costs less as a copy than as a write.
+/// Text of this length or more is passed on without copying; for shorter text, copying is cheaper than a separate
+/// write.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// One target's scrape.
 pub(super) struct Scraped {
     pub(super) service: String,
-    /// `None` when it failed.
+    /// `None` if it failed.
     pub(super) exposition: Option<Exposition>,
 }
 
-/// What a name of a sample means: a family and its type.
+/// The meaning of a sample's name: a family and its type.
 type Meaning<'a> = (&'a str, Kind);
 
-/// The families of a name, with their votes, in the order in which they were seen.
+/// The families claimed for each name, with their votes, in the order of appearance.
 type Ballot<'a> = HashMap<String, Vec<(Meaning<'a>, usize)>>;
 
-/// One family of the answer.
+/// One family of the merged answer.
 struct Merged<'a> {
     kind: Kind,
     help: Option<&'a str>,
     samples: Vec<Bytes>,
 }
 
-/// The answer as it grows: pieces of targets' texts, and what is written between them.
+/// The answer being built: pieces of targets' texts, and the text between them.
 #[derive(Default)]
 struct Answer {
     pieces: Vec<Bytes>,
@@ -66,7 +67,7 @@ impl Answer {
     }
 }
 
-/// Fails every target whose families contradict others', and yields the services of those.
+/// Fails every target whose families contradict the elected ones; returns the services of the failed targets.
 pub(super) fn settle(own: &Exposition, targets: &mut [Scraped]) -> Vec<String> {
     let losers: Vec<usize> = {
         let meanings = elect(own, targets);
@@ -84,8 +85,8 @@ pub(super) fn settle(own: &Exposition, targets: &mut [Scraped]) -> Vec<String> {
     losers.into_iter().filter_map(fail).collect()
 }
 
-/// The answer in pieces: the gateway's own series, those of the targets, and which targets were read. Nothing
-/// long is copied.
+/// Renders the answer in pieces: the gateway's own series, those of the targets, and which targets were read. Long
+/// texts are not copied.
 pub(super) fn render(own: &Exposition, targets: &[Scraped]) -> Vec<Bytes> {
     let mut families: BTreeMap<&str, Merged<'_>> = BTreeMap::new();
     let read = targets.iter().filter_map(|target| target.exposition.as_ref());
@@ -134,7 +135,7 @@ fn write(answer: &mut Answer, name: &str, family: &Merged<'_>) {
     }
 }
 
-/// What every name means.
+/// Elects the meaning of every name.
 fn elect<'a>(own: &'a Exposition, targets: &'a [Scraped]) -> HashMap<String, Meaning<'a>> {
     let mut ballot = Ballot::new();
     vote(&mut ballot, own, usize::MAX);
@@ -142,7 +143,7 @@ fn elect<'a>(own: &'a Exposition, targets: &'a [Scraped]) -> HashMap<String, Mea
         vote(&mut ballot, exposition, 1);
     }
     let winner = |readings: Vec<(Meaning<'a>, usize)>| {
-        // The last of the greatest wins, so the first seen goes last.
+        // `max_by_key` returns the last maximum, so the order is reversed to prefer the first.
         readings.into_iter().rev().max_by_key(|(_, votes)| *votes).map(|(meaning, _)| meaning)
     };
     ballot.into_iter().filter_map(|(name, readings)| Some((name, winner(readings)?))).collect()
@@ -169,7 +170,7 @@ fn agrees(family: &Family, meaning: Option<&Meaning<'_>>) -> bool {
     })
 }
 
-/// Every name a family takes: its samples', and its own.
+/// Every name that a family claims: its samples' names, and its own.
 fn names(family: &Family) -> impl Iterator<Item = String> + '_ {
     let own = (!family.kind.suffixes().contains(&"")).then(|| family.name.clone());
     family.sample_names().chain(own)
@@ -263,7 +264,7 @@ mod tests {
         let own = exposition("gateway", HISTOGRAM);
         let targets =
             scraped(&[("x", HISTOGRAM), ("y", "# HELP n \\\\ \\n\n# TYPE n summary\nn_sum NaN -1\n")]);
-        // The last family is the gateway's own, which no target may send.
+        // The last family is the gateway's own, which targets may not send.
         let answer = rendered(&own, &targets);
         let (sent, _) = answer.split_once("# HELP platform_metrics_scrape_up").expect("the last family");
         let read = exposition("all", &sent.replace("service=", "origin="));

@@ -1,7 +1,6 @@
-//! The aggregated metrics: the gateway's own series and those of registry, identity, org, authz and every installed and
-//! enabled module, in one exposition. A target that fails costs its own series and nothing else. `fetch` reads a target
-//! within the bytes of `budget` and at the `pace` that leaves room for requests, `exposition` and `line` parse it, `merge`
-//! puts the answer together. Scrapes at the same time share one run.
+//! The aggregated metrics: the series of the gateway, registry, identity, org, authz and every installed and enabled
+//! module in one exposition. A failing target loses only its own series. `fetch` reads a target within `budget` at the
+//! pace of `throttle`, `exposition` and `line` parse it, `merge` builds the answer. Concurrent scrapes share one run.
 
 pub(crate) mod background;
 mod budget;
@@ -33,12 +32,12 @@ use crate::tls::certificates::Certificates;
 use crate::upstream::client::UpstreamClient;
 use crate::upstream::registry::Upstreams;
 
-/// What all targets may send together.
+/// The maximum bytes of all targets together.
 const TOTAL_BYTES: usize = 8 << 20;
-/// The foundation services that have metrics; the identity provider is no target.
+/// The foundation services with metrics; the identity provider is not scraped.
 const FOUNDATION: [Service; 4] = [Service::Registry, Service::Identity, Service::Org, Service::Authz];
 
-/// What the gateway reads for its own series and for the targets, and the run that is under way, if there is one.
+/// The sources of the gateway's own series and of the targets, and the current run, if any.
 pub(crate) struct Aggregator {
     pub(crate) config: Arc<EdgeConfig>,
     pub(crate) catalog: Arc<CatalogWatch>,
@@ -47,18 +46,18 @@ pub(crate) struct Aggregator {
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) client: UpstreamClient,
     pub(crate) meter: Meter,
-    /// Where a run is begun: the runtime that serves no requests.
+    /// The runtime on which a run starts; it serves no requests.
     pub(crate) watch: Handle,
-    /// Where megabytes are read and merged: a thread that gives way to requests.
+    /// The low-priority thread that reads and merges megabytes.
     pub(crate) background: Handle,
     pub(crate) run: Mutex<Option<Run>>,
 }
 
-/// Yields the answer once.
+/// Resolves once, with the answer.
 pub(crate) type Run = watch::Receiver<Option<Vec<Bytes>>>;
 
 impl Aggregator {
-    /// The answer in pieces, from a new run or from the one under way; `None` only when a run was torn down with the
+    /// Returns the answer in pieces, from a new run or the current one; `None` only if a run was torn down with the
     /// gateway.
     pub(crate) async fn scrape(self: &Arc<Self>) -> Option<Vec<Bytes>> {
         let mut run = self.join();
@@ -75,10 +74,10 @@ impl Aggregator {
         let (answer, run) = watch::channel(None);
         *present = Some(run.clone());
         let aggregator = Arc::clone(self);
-        // A task of its own: a scraper that leaves must not take the run from the others.
+        // A separate task: a scraper that disconnects must not cancel the run for the others.
         self.watch.spawn(async move {
             let pieces = aggregator.run_in_background().await;
-            // The answer belongs to those who wait for it now; the next scraper gets a fresh one.
+            // The answer is for the current waiters; the next scraper starts a fresh run.
             let mut present = aggregator.present_run();
             *present = None;
             answer.send_replace(pieces);
@@ -90,13 +89,13 @@ impl Aggregator {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One run on the thread that gives way to requests: reading and merging megabytes must not hold them up.
+    /// Runs on the low-priority thread: reading and merging megabytes must not delay requests.
     async fn run_in_background(self: &Arc<Self>) -> Option<Vec<Bytes>> {
-        // Not there: what it holds while it reads them, the workers need.
+        // Not on that thread: collecting these takes locks that the workers need.
         let own = own(self);
         let aggregator = Arc::clone(self);
         let merging = self.background.spawn(async move { run_once(&aggregator, &own).await });
-        // It is torn down with the gateway.
+        // Fails only when it is torn down with the gateway.
         merging.await.ok()
     }
 }
@@ -109,7 +108,7 @@ async fn run_once(aggregator: &Arc<Aggregator>, own: &Exposition) -> Vec<Bytes> 
     merge::render(own, &targets)
 }
 
-/// Who is scraped, in the order in which they rank: foundation, then modules by key.
+/// The targets in order of precedence: foundation, then modules by key.
 fn targets(aggregator: &Aggregator) -> Vec<Target> {
     let foundation = FOUNDATION.into_iter().map(|service| Target {
         service: service.name().to_owned(),
@@ -117,7 +116,7 @@ fn targets(aggregator: &Aggregator) -> Vec<Target> {
         authority: aggregator.config.addresses.service(service).clone(),
     });
     let catalog = aggregator.catalog.present();
-    // One target a module: the first of its hosts.
+    // One target per module: the first of its hosts.
     let modules = catalog.iter().flat_map(|catalog| catalog.enabled()).filter_map(|module| {
         let first = aggregator.config.addresses.module(&module.key, module.port).into_iter().next();
         first.map(|(speaks, authority)| Target { service: module.key.clone(), speaks, authority })
@@ -125,7 +124,7 @@ fn targets(aggregator: &Aggregator) -> Vec<Target> {
     foundation.chain(modules).collect()
 }
 
-/// The bytes that the targets of one run share.
+/// The byte budget that the targets of one run share.
 fn budget_of_a_run() -> Arc<Budget> {
     Budget::new(TOTAL_BYTES)
 }
@@ -141,7 +140,7 @@ async fn fetch_all(aggregator: &Arc<Aggregator>, targets: Vec<Target>) -> Vec<Sc
         let aggregator = Arc::clone(aggregator);
         running.spawn(async move { (position, fetch(&aggregator.client, &target, &share, pace).await) });
     }
-    // A task that panicked leaves its target failed.
+    // The target of a task that panicked counts as failed.
     while let Some(ended) = running.join_next().await {
         let Ok((position, outcome)) = ended else { continue };
         let Some(target) = scraped.get_mut(position) else { continue };
@@ -151,7 +150,7 @@ async fn fetch_all(aggregator: &Arc<Aggregator>, targets: Vec<Target>) -> Vec<Sc
         }
     }
     for (target, share) in scraped.iter_mut().zip(&shares) {
-        // Cut for a later one, when it was already whole.
+        // A complete target may be cut later, in favour of another.
         if share.is_cut() && target.exposition.take().is_some() {
             failed(&target.service, &Failed::Cut);
         }
@@ -159,7 +158,7 @@ async fn fetch_all(aggregator: &Arc<Aggregator>, targets: Vec<Target>) -> Vec<Sc
     scraped
 }
 
-/// What the gateway knows at this moment, beside what it counts.
+/// The gateway's current state, besides its counters.
 fn present(aggregator: &Aggregator) -> Present {
     Present {
         catalog_revision: aggregator.catalog.present().as_ref().map(|catalog| catalog.revision()),

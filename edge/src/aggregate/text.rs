@@ -1,5 +1,5 @@
-//! What is kept of one target as it grows, its text and a number for each series, in memory of its own: asked of the
-//! system, taken page by page as it is written, and given back whole. An allocator would keep what megabytes leave behind.
+//! Growing buffers for one target's text and series hashes, each in its own memory mapping: committed page by page as
+//! it is written, and unmapped as a whole. An allocator would keep the freed megabytes.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use memmap2::MmapMut;
 
 use crate::aggregate::TOTAL_BYTES;
 
-/// Room for one text: all that targets may send together, and what the last bytes before the cut grow by when every line of
-/// them gets its label. Only what is written takes memory.
+/// Address space of one text: the maximum of all targets together, plus the labels added to the last bytes before the
+/// cut. Only written pages take memory.
 const ROOM: usize = TOTAL_BYTES + (1 << 20);
 
-/// Numbers: some 20 us.
+/// Numbers sorted in one step: some 20 us.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-/// A text that only grows.
+/// An append-only text.
 #[derive(Debug, Default)]
 pub(super) struct Text(Room);
 
-/// Numbers that only become more.
+/// An append-only list of numbers.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(Room);
 
@@ -30,7 +30,7 @@ struct Room {
 }
 
 impl Room {
-    /// Fails when the room is full, or the system has none.
+    /// Fails when the buffer is full, or the system has no memory.
     fn put(&mut self, more: &[u8]) -> fmt::Result {
         let bytes = match &mut self.bytes {
             Some(bytes) => bytes,
@@ -48,7 +48,7 @@ impl Text {
         self.0.length
     }
 
-    /// The whole, which nobody copies any more.
+    /// Returns the whole text without copying it.
     pub(super) fn finish(self) -> Bytes {
         let Room { bytes, length } = self.0;
         bytes.map_or_else(Bytes::new, |bytes| Bytes::from_owner(bytes).slice(..length))
@@ -56,7 +56,7 @@ impl Text {
 }
 
 impl fmt::Write for Text {
-    /// Fails when there is no room.
+    /// Fails when the buffer is full.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.put(text.as_bytes())
     }
@@ -67,12 +67,12 @@ impl Numbers {
         self.0.length / size_of::<u64>()
     }
 
-    /// Fails when there is no room.
+    /// Fails when the buffer is full.
     pub(super) fn push(&mut self, number: u64) -> fmt::Result {
         self.0.put(&number.to_ne_bytes())
     }
 
-    /// Whether one of them is there twice. `between` is called after each step, none of which is long.
+    /// Whether any number occurs twice. Calls `between` after each step, each of which is short.
     pub(super) fn repeat(mut self, between: impl Fn()) -> bool {
         let bytes = self.0.bytes.as_mut().and_then(|bytes| bytes.get_mut(..self.0.length));
         let (numbers, _) = bytes.unwrap_or_default().as_chunks_mut::<{ size_of::<u64>() }>();
@@ -81,7 +81,7 @@ impl Numbers {
     }
 }
 
-/// Halves what is too much for one step.
+/// Splits inputs that are too large for one step.
 fn sort<T: Ord>(numbers: &mut [T], between: &impl Fn()) {
     if numbers.len() > SORTED_AT_ONCE {
         let (low, _, high) = numbers.select_nth_unstable(numbers.len() / 2);

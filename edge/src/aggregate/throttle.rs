@@ -1,14 +1,14 @@
-//! How a run works: a piece, then whoever waits for its core. Its thread gives way to requests (`apart.rs`), but a core that
-//! it has it would keep for milliseconds, whoever comes; so nobody waits for more than one piece of it.
+//! Throttles a run: after each piece of work it yields the core. Its thread has low priority (`background.rs`), but
+//! would still keep a core for milliseconds once it has one; so other threads wait for at most one piece.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where a run lasts longer, because the machine is full or there is much to read, it gives way no more than its thread's
-/// rank does: its targets have 2 s.
+/// After this time, on a busy machine or with much to read, a run no longer yields and relies on its thread's priority
+/// alone: its targets have 2 s.
 const PATIENCE: Duration = Duration::from_millis(600);
 
-/// One run's.
+/// The throttle of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     begun: Instant,
@@ -19,7 +19,7 @@ impl Pace {
         Self { begun: Instant::now() }
     }
 
-    /// Lets who waits have the core. A pause would too, but to fall asleep and to be woken costs as much as a piece.
+    /// Yields the core. Sleeping would too, but falling asleep and waking cost as much as a piece.
     pub(crate) fn give_way(self) {
         if self.begun.elapsed() < PATIENCE {
             thread::yield_now();

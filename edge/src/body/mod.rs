@@ -1,4 +1,4 @@
-//! Bodies of requests: `request` is a client's body whichever protocol brings it, `upload` what goes to the upstream.
+//! Bodies of requests: `request` is a client's body over either protocol, `upload` the body sent to the upstream.
 
 pub(crate) mod h2;
 pub(crate) mod request;

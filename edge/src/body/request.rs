@@ -1,5 +1,5 @@
-//! [`RequestBody`]: a client's body, whichever protocol brings it. It is read by whoever sends it on, piece by piece, and
-//! nothing is read ahead of that.
+//! [`RequestBody`]: a client's body over either protocol. It is read on demand, piece by piece, never ahead of its
+//! consumer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use http_body::{Body, Frame, SizeHint};
 use crate::body::h2::receiving::Receiving;
 use crate::body::upload::ClientFault;
 
-/// The client's end of an HTTP/1.1 exchange, as the exchange sees it.
+/// The client's side of an HTTP/1.1 exchange.
 pub(crate) trait Client: Send + Sync {
     /// The next frame of the request's body.
     fn poll_frame(&self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>>;
     /// Whether the body was read to its end.
     fn is_end(&self) -> bool;
-    /// What is still to come, where that is known.
+    /// The bytes still to come, if known.
     fn size_hint(&self) -> SizeHint;
     /// Passes an informational answer on.
     fn inform(&self, status: StatusCode, headers: &HeaderMap);
-    /// Resolves when the client has taken so much of what it was sent that there is room for an informational answer.
+    /// Resolves when the client has read enough of its output to leave room for an informational answer.
     fn poll_room(&self, context: &mut Context<'_>) -> Poll<()>;
 }
 
 /// A request's body.
 pub(crate) struct RequestBody {
     source: Source,
-    /// Nothing more comes, and nobody needs to be asked.
+    /// No more data will come; the source need not be polled.
     ended: bool,
-    /// Bytes that came, for whoever asked to know.
+    /// Counts received bytes, if requested.
     received: Option<Arc<AtomicU64>>,
 }
 
@@ -42,7 +42,7 @@ enum Source {
 }
 
 impl RequestBody {
-    /// `ended`: there is none.
+    /// `ended`: there is no body.
     pub(crate) fn http1(client: Arc<dyn Client>, ended: bool) -> Self {
         Self { source: Source::Http1(client), ended, received: None }
     }
@@ -52,7 +52,7 @@ impl RequestBody {
         Self { source: Source::Http2(body), ended, received: None }
     }
 
-    /// Counts what comes from now on; nothing will where there is no body.
+    /// Counts the bytes received from now on; `None` if there is no body.
     pub(crate) fn listen(&mut self) -> Option<Arc<AtomicU64>> {
         if !self.is_end_stream() {
             self.received = Some(Arc::default());
@@ -68,8 +68,8 @@ impl RequestBody {
         }
     }
 
-    /// Resolves when there is room for an informational answer. HTTP/2 queues them whatever the client reads; their number
-    /// bounds that.
+    /// Resolves when there is room for an informational answer. HTTP/2 queues them even if the client does not read;
+    /// their limited number bounds the queue.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         match &self.source {
             Source::Http1(client) => client.poll_room(context),

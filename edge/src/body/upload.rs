@@ -1,7 +1,7 @@
-//! [`Upload`]: what the edge sends to an upstream. A short body of a client is taken in before the request takes a permit of
-//! its upstream; a long one passes frame by frame, cut off past its limit and when it comes too slowly. A client's fault is
-//! told apart from the upstream's. Where another task sends the body (HTTP/2), its progress is published, so that the
-//! first-byte budget starts when the request is fully sent.
+//! [`Upload`]: the body that the gateway sends to an upstream. A client's short body is buffered before the request
+//! takes an upstream permit; a long one is streamed, and cut off when it exceeds its limit or arrives too slowly.
+//! Client faults are distinguished from upstream faults. If another task sends the body (HTTP/2), its progress is
+//! published, so that the first-byte budget starts when the request is fully sent.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -23,37 +23,37 @@ use crate::http::headers::{claims_identity, size_of};
 use crate::http::share::{ClientKey, Shares};
 use crate::http::trailers;
 
-/// The longest body that is taken in before its request takes a permit of its upstream: forms and JSON are shorter.
+/// The longest body buffered before its request takes an upstream permit: forms and JSON are shorter.
 pub(crate) const MAX_AHEAD: usize = 64 << 10;
-/// Bytes of bodies that one worker holds while their requests have no permit yet: a thousand of the longest, a quarter of
-/// them of one client. The heads of requests that wait for their bodies count, too. No further body is waited for before its
-/// request takes a permit.
+/// Bytes of bodies that one worker holds while their requests have no permit: a thousand of the longest, a quarter of
+/// them for one client. The heads of requests that wait for their bodies count, too. At the limit, requests take their
+/// permits without waiting for their bodies.
 const MAX_HELD: usize = 64 << 20;
 
-/// A body to an upstream.
+/// A body for an upstream.
 #[derive(Debug)]
 pub(crate) struct Upload {
     source: Source,
-    /// Taken in already; comes before the rest.
+    /// The buffered part, which precedes the rest.
     ahead: Option<Box<Ahead>>,
-    /// A client's time, as long as it is asked for a rate.
+    /// The client's credit, while a minimum rate applies.
     pace: Option<Box<Pace>>,
-    /// What the limit leaves.
+    /// The bytes left of the limit.
     left: Option<u64>,
-    /// A frame was taken, so that the body cannot be sent a second time.
+    /// A frame was taken, so the body cannot be sent again.
     begun: bool,
     news: Option<News>,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// None, or one the edge made itself.
+    /// No body, or one that the gateway made itself.
     Full(Bytes),
-    /// A client's.
+    /// A client's body.
     Client(RequestBody),
 }
 
-/// What was taken in of a body.
+/// The buffered part of a body.
 #[derive(Debug)]
 struct Ahead {
     data: Bytes,
@@ -61,7 +61,7 @@ struct Ahead {
     _counted: Option<Counted>,
 }
 
-/// How many bytes of bodies one worker holds, and how many bodies of each client.
+/// The bytes of bodies that one worker holds, and each client's number of bodies.
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: AtomicUsize,
@@ -74,7 +74,7 @@ impl Default for Held {
     }
 }
 
-/// One body among them, until it is dropped.
+/// One of these bodies, counted until it is dropped.
 #[derive(Debug)]
 struct Counted {
     held: Arc<Held>,
@@ -83,7 +83,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// `None` when the client has its share.
+    /// `None` when the client is at its limit.
     fn enter(held: &Arc<Held>, client: ClientKey) -> Option<Self> {
         held.bodies.enter(client).then(|| Self { held: Arc::clone(held), client, bytes: 0 })
     }
@@ -105,40 +105,40 @@ impl Drop for Counted {
     }
 }
 
-/// How a client's body must come.
+/// How a client's body must arrive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// The longest pause while it is taken in.
+    /// The longest pause while the body is buffered.
     pub(crate) pause: Duration,
-    /// A body of unknown length is taken in, too, as far as any body is.
+    /// A body of unknown length is buffered, too, up to the same limit.
     pub(crate) of_unknown_length: bool,
     pub(crate) rate: LeastRate,
 }
 
-/// A client's credit, and the alarm that rings when it is used up.
+/// A client's credit, and the timer that fires when it runs out.
 #[derive(Debug)]
 struct Pace {
     credit: Credit,
     alarm: Option<Alarm>,
 }
 
-/// How far a body is, for whoever waits for the answer.
+/// A body's progress, for the task that waits for the answer.
 pub(crate) type News = Arc<Mutex<Progress>>;
 
-/// How far a client's body is.
+/// The progress of a client's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The last frame went to the upstream then.
+    /// The last frame went to the upstream at this time.
     Sending(Instant),
-    /// The upstream would take more, and the client has sent nothing since then.
+    /// The upstream would take more, and the client has sent nothing since this time.
     AwaitingClient(Instant),
-    /// All of it is sent, since then.
+    /// All of it has been sent since this time.
     Sent(Instant),
     /// The client's fault; the request cannot be completed.
     Failed(ClientFault),
 }
 
-/// What a client did wrong in its body.
+/// The client's fault in its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ClientFault {
     #[error("the request body broke off or is malformed")]
@@ -151,19 +151,19 @@ pub(crate) enum ClientFault {
     IdentityTrailer,
     #[error("the request body stopped arriving")]
     Stalled,
-    /// It came slower than so many bytes a second.
-    #[error("the request body came below the least rate")]
+    /// Slower than `least` bytes a second.
+    #[error("the request body arrived below the minimum rate")]
     TooSlow { least: u32 },
 }
 
 impl Upload {
-    /// A client's body, cut off past `limit`.
+    /// A client's body, cut off beyond `limit`.
     pub(crate) fn client(body: RequestBody, limit: Option<usize>) -> Self {
         let left = limit.map(|limit| u64::try_from(limit).unwrap_or(u64::MAX));
         Self { source: Source::Client(body), ahead: None, pace: None, left, begun: false, news: None }
     }
 
-    /// A body of the edge's own.
+    /// A body that the gateway made itself.
     pub(crate) const fn full(bytes: Bytes) -> Self {
         Self { source: Source::Full(bytes), ahead: None, pace: None, left: None, begun: false, news: None }
     }
@@ -172,20 +172,20 @@ impl Upload {
         Self::full(Bytes::new())
     }
 
-    /// The body, which is somebody else's from now on.
+    /// Takes the body out, leaving an empty one.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::empty())
     }
 
-    /// Whether the request can still be sent to somebody else.
+    /// Whether the request can still be sent elsewhere.
     pub(crate) const fn is_untouched(&self) -> bool {
         !self.begun
     }
 
-    /// Takes a body in that was announced as no longer than [`MAX_AHEAD`], to its end, so that a slow client holds no permit
-    /// at the upstream meanwhile. Where as much is held as may be, only what has come already is taken in. The terms hold for
-    /// any body from now on; the headers `waiting` wait with it. On HTTP/2 more may follow a head than it has announced, and what is
-    /// malformed must not reach an upstream as a whole request.
+    /// Buffers a body that declares at most [`MAX_AHEAD`] bytes, to its end, so that a slow client holds no upstream
+    /// permit meanwhile. At the worker's limit only the bytes already received are buffered. `terms` apply to any body
+    /// from now on; `waiting` are the headers held along with it. A body declared empty is read to its end, too: on
+    /// HTTP/2 more may follow a head than it declared, and a malformed request must not reach an upstream as complete.
     pub(crate) async fn take_in(
         &mut self,
         terms: Terms,
@@ -207,7 +207,7 @@ impl Upload {
         self.take_whole(terms.pause, Taking::new(room, waiting)).await
     }
 
-    /// Whether nothing more comes from the client.
+    /// Whether the client sends nothing more.
     pub(crate) fn is_taken_in(&self) -> bool {
         match &self.source {
             Source::Full(_) => true,
@@ -223,14 +223,14 @@ impl Upload {
     ) -> BoxFuture<'a, Result<(), ClientFault>> {
         Box::pin(async move {
             poll_fn(|context| taking.poll(self, pause, context)).await?;
-            // Nothing of it went to anybody.
+            // None of it has been sent yet.
             self.begun = false;
             self.ahead = taking.end();
             Ok(())
         })
     }
 
-    /// The upstream answers while the body is under way: it is a stream in both directions, and comes as it comes.
+    /// Marks the body as a stream, without a minimum rate: the upstream answers while the body is arriving.
     pub(crate) fn is_a_stream(&mut self) {
         self.pace = None;
     }
@@ -249,7 +249,7 @@ impl Upload {
         trailers.map(Frame::trailers)
     }
 
-    /// Resolves when the client's credit is used up.
+    /// Resolves when the client's credit runs out.
     fn poll_pace(&mut self, context: &mut Context<'_>) -> Poll<ClientFault> {
         let Some(pace) = &mut self.pace else { return Poll::Pending };
         let Some(due) = pace.credit.wait(Instant::now()) else { return Poll::Pending };
@@ -280,7 +280,7 @@ impl Upload {
         }
     }
 
-    /// Publishes the progress from now on. A body of unknown length to an upstream that speaks HTTP/2 is a stream.
+    /// Publishes the progress from now on. A body of unknown length to an HTTP/2 upstream is a stream.
     pub(crate) fn publish(&mut self) -> News {
         if self.size_hint().exact().is_none() {
             self.is_a_stream();
@@ -292,7 +292,7 @@ impl Upload {
         news
     }
 
-    /// The client's trailers cannot be sent.
+    /// Fails the body: the upstream does not accept the client's trailers.
     pub(crate) fn refuse_trailers(&self) -> ClientFault {
         let fault = ClientFault::TrailersTooLarge;
         self.tell(|_| Progress::Failed(fault));
@@ -385,30 +385,30 @@ impl Body for Upload {
     }
 }
 
-/// A body that is being taken in.
+/// A body being buffered.
 struct Taking<'a> {
     first: Bytes,
-    /// Used only where a body comes in several pieces.
+    /// Used only if a body arrives in several pieces.
     all: BytesMut,
     trailers: Option<HeaderMap>,
     taken: usize,
     room: Room,
-    /// Headers that wait with the body; counted once they do.
+    /// The headers held along with the body; counted once the body waits.
     waiting: Option<&'a HeaderMap>,
     alarm: Option<Alarm>,
 }
 
-/// Where a body waits while it is taken in.
+/// What a body being buffered counts against.
 enum Room {
-    /// Nothing is held of it: it is always seen to its end.
+    /// Nothing is held: an empty body is always read to its end.
     Needless,
     Of(Counted),
-    /// Its client has its share.
+    /// Its client is at its limit.
     None,
 }
 
 impl Room {
-    /// Whether more of the body may be waited for.
+    /// Whether more of the body may be awaited.
     fn is_left(&self) -> bool {
         match self {
             Self::Needless => true,
@@ -430,7 +430,7 @@ impl<'a> Taking<'a> {
         Self { first, all, trailers: None, taken: 0, room, waiting: Some(waiting), alarm: None }
     }
 
-    /// Ready at the body's end, past [`MAX_AHEAD`], and where more would have to be waited for and there is no room.
+    /// Ready at the body's end, beyond [`MAX_AHEAD`], or when more would have to be awaited without room for it.
     fn poll(
         &mut self,
         upload: &mut Upload,
@@ -456,7 +456,7 @@ impl<'a> Taking<'a> {
     }
 
     fn add(&mut self, frame: Frame<Bytes>, upload: &Upload) {
-        // The pause is measured anew.
+        // Restart the pause.
         self.alarm = None;
         let data = match frame.into_data() {
             Ok(data) => data,

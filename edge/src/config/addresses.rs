@@ -1,4 +1,4 @@
-//! Where the gateway listens.
+//! The gateway's listen addresses.
 
 use std::net::SocketAddr;
 
@@ -31,17 +31,17 @@ pub struct ListenAddresses {
 }
 
 impl ListenAddresses {
-    /// What is not set has its default port, moved by `PLATFORM_PORT_OFFSET`.
+    /// Reads the addresses. Unset ones get their default port, shifted by `PLATFORM_PORT_OFFSET`.
     ///
     /// # Errors
-    /// Every variable whose value cannot be used.
+    /// Every variable with an invalid value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let addresses = Self::read_with(&mut reader);
         reader.finish(addresses)
     }
 
-    /// The same, with the default of each value that cannot be used.
+    /// The same, with the default in place of each invalid value.
     pub fn read_with(reader: &mut Reader<'_>) -> Self {
         let settings = reader.settings();
         let off = settings.is_set(EDGE_PLAIN_ADDR.name) && settings.raw(EDGE_PLAIN_ADDR.name).is_none();

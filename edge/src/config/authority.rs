@@ -1,6 +1,6 @@
-//! Where an upstream listens.
+//! The address of an upstream.
 
-/// Where an upstream listens. The host is bare, without the brackets of a URL.
+/// The address of an upstream. The host is bare, without the brackets of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Authority {
     pub(crate) host: String,
@@ -13,7 +13,7 @@ impl Authority {
         Self { host: bare.unwrap_or(host), port }
     }
 
-    /// As it stands in a `Host` header.
+    /// The address as written in a `Host` header.
     pub(crate) fn host_header(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)

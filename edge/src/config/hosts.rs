@@ -1,4 +1,4 @@
-//! The names under which clients reach the platform.
+//! The host names under which clients reach the platform.
 
 use std::net::IpAddr;
 
@@ -16,10 +16,10 @@ pub(super) const STRICT_HOST: Variable = Variable::new(
     "Whether a request for a host that is not the platform's own is refused with 421",
 );
 
-/// Ports that need not stand in a `Host`, or that stand in it by an honest client's or balancer's habit.
+/// Ports that a `Host` may omit, or that honest clients and balancers include by habit.
 const USUAL_PORTS: [u16; 2] = [443, 80];
-/// Ends of names that mean nothing outside of one network (RFC 2606, 6761, 6762, 8375 and ICANN's reserved `internal`), and
-/// those that networks use so.
+/// Suffixes of names that are meaningful only within one network (RFC 2606, 6761, 6762, 8375 and ICANN's reserved
+/// `internal`), and those that networks use in the same way.
 const LOCAL: [&str; 11] = [
     "localhost",
     "local",
@@ -37,13 +37,13 @@ const LOCAL: [&str; 11] = [
 /// The platform's own hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnHosts {
-    /// Host, and a port where it is not 443, as links to the platform have it.
+    /// The host, with its port unless that is 443, as links to the platform contain it.
     domain: HeaderValue,
-    /// Lower case; the domain's first. With each its own port.
+    /// In lower case, each with its own port; the domain comes first.
     names: Vec<(String, Option<u16>)>,
-    /// Where the domain is one of loopback's names, so are all of them, whatever their port.
+    /// If the domain is a loopback name, all loopback names are own hosts, whatever their port.
     development: bool,
-    /// Where the edge listens.
+    /// The ports on which the gateway listens.
     listening: Vec<u16>,
     /// Whether requests for any other host are refused.
     pub(crate) strict: bool,
@@ -72,7 +72,7 @@ impl OwnHosts {
         Self::of(header, names, offset, strict)
     }
 
-    /// Of a domain alone, for measurements and tests.
+    /// The hosts of a domain alone, for benchmarks and tests.
     pub(crate) fn of_domain(domain: &'static str) -> Self {
         Self::of(HeaderValue::from_static(domain), vec![(domain.to_owned(), None)], 0, false)
     }
@@ -89,13 +89,13 @@ impl OwnHosts {
         }
     }
 
-    /// The edge listens on this port, too.
+    /// Adds a port on which the gateway listens.
     pub(crate) fn listen(&mut self, port: u16) {
         self.listening.push(port);
     }
 
-    /// Whether a well-formed host, with or without a port, is one of the platform's own. Another port of an own name is
-    /// another server.
+    /// Whether a well-formed host, with or without a port, is one of the platform's own. An own name with a foreign
+    /// port is another server.
     pub(crate) fn own(&self, host: &str) -> bool {
         let (name, port) = split(host);
         let is_its = |port: &str, own: Option<u16>| {
@@ -107,25 +107,25 @@ impl OwnHosts {
             || (self.development && is_loopback(name))
     }
 
-    /// The host by which the platform calls itself.
+    /// The host that the platform uses for itself.
     pub(crate) fn domain(&self) -> HeaderValue {
         self.domain.clone()
     }
 
-    /// Whether the domain is a name that means the same everywhere, so that browsers may remember that it has TLS.
+    /// Whether the domain has the same meaning everywhere, so that browsers may remember to use TLS for it.
     pub(crate) const fn is_public(&self) -> bool {
         self.public
     }
 }
 
-/// `PLATFORM_DOMAIN`, else loopback's; in lower case, and without the port that browsers leave out.
+/// `PLATFORM_DOMAIN`, by default loopback's name; in lower case, and without the port that browsers omit.
 pub(super) fn domain(reader: &mut Reader<'_>, offset: u16) -> String {
     let given = reader.optional(&DOMAIN);
     let domain = given.unwrap_or_else(|| format!("localhost:{}", ports::EDGE.saturating_add(offset)));
     domain.strip_suffix(":443").unwrap_or(&domain).to_ascii_lowercase()
 }
 
-/// Name and port.
+/// Splits a host into name and port.
 fn split(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         // A colon within brackets is part of the address.

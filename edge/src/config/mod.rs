@@ -1,4 +1,5 @@
-//! The edge's configuration: one struct, read at once; every bad value is reported. Its variables are in `variables.rs`.
+//! The gateway's configuration: one struct, read at startup; every invalid value is reported. `variables.rs` defines
+//! the variables.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -39,14 +40,14 @@ pub(crate) use trusted_proxies::TrustedProxies;
 pub(crate) use upgrades::Upgrades;
 pub(crate) use upstreams::{Capacity, UpstreamProtocol};
 
-/// Shortest time limit: less would end what has hardly begun.
+/// The shortest time limit: less would end exchanges that have hardly started.
 const LEAST_TIME: &str = "100ms";
-/// Least size of a head, a path or a body that the edge can be told to take.
+/// The smallest limit on a head, a path or a body.
 const LEAST_SIZE: &str = "1KiB";
-/// Least number of headers: an ordinary browser sends a dozen.
+/// The smallest limit on the number of headers: an ordinary browser sends a dozen.
 const LEAST_HEADERS: u64 = 16;
 
-/// Everything the edge is told.
+/// The gateway's configuration.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
     pub(crate) tls: TlsFiles,
@@ -54,20 +55,20 @@ pub struct EdgeConfig {
     pub(crate) origins: Vec<String>,
     pub(crate) hosts: OwnHosts,
     pub(crate) trusted: TrustedProxies,
-    /// Peers that say by the PROXY protocol who the client is.
+    /// Peers that send the client's address in a PROXY header.
     pub(crate) proxies: TrustedProxies,
     pub(crate) rates: Rates,
-    /// Protocols that clients may ask upstreams for.
+    /// Protocols to which clients may upgrade.
     pub(crate) upgrades: Upgrades,
     pub(crate) commit: String,
-    /// The access log's lines are JSON, as the process's other lines are.
+    /// The access log is JSON, as the process's other lines are.
     pub(crate) json_log: bool,
-    /// How long a stop still lets new connections in.
+    /// How long new connections are still accepted during shutdown.
     pub(crate) drain_min: Duration,
     pub(crate) drain_timeout: Duration,
-    /// Threads that serve requests; one a core unless told otherwise.
+    /// Threads that serve requests; by default one per core.
     pub(crate) workers: usize,
-    /// Who signs the certificates of `https://` upstreams; the system's roots unless told otherwise.
+    /// The authorities of `https://` upstreams; by default the system's roots.
     pub(crate) upstream_ca: Option<PathBuf>,
     pub(crate) addresses: Addresses,
     pub(crate) budgets: Budgets,
@@ -75,7 +76,7 @@ pub struct EdgeConfig {
     pub(crate) timers: Timers,
 }
 
-/// Where the upstreams are.
+/// The addresses of the upstreams.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) registry: Authority,
@@ -87,7 +88,7 @@ pub(crate) struct Addresses {
     pub(crate) port_offset: u16,
 }
 
-/// One host of a module; without a port, the manifest's.
+/// One host of a module; the manifest's port applies if none is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleHost {
     pub(crate) speaks: UpstreamProtocol,
@@ -95,7 +96,7 @@ pub(crate) struct ModuleHost {
     pub(crate) port: Option<u16>,
 }
 
-/// What an upstream may take.
+/// Limits of an upstream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budgets {
     pub(crate) dial: Duration,
@@ -106,7 +107,7 @@ pub(crate) struct Budgets {
     pub(crate) capacity: Capacity,
 }
 
-/// What a client may send.
+/// Limits of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) header_bytes: usize,
@@ -116,14 +117,14 @@ pub(crate) struct Limits {
     pub(crate) module_body: Option<usize>,
     pub(crate) streams: u32,
     pub(crate) connections: usize,
-    /// `None` for any number.
+    /// `None` for no limit.
     pub(crate) connections_per_address: Option<usize>,
     pub(crate) handshakes: usize,
     /// Tunnels and long answers.
     pub(crate) tunnels: usize,
 }
 
-/// What a client's connection may take.
+/// Time limits of a client's connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timers {
     pub(crate) head: Duration,
@@ -134,10 +135,10 @@ pub(crate) struct Timers {
 }
 
 impl EdgeConfig {
-    /// Reads every variable of the edge.
+    /// Reads every variable of the gateway.
     ///
     /// # Errors
-    /// Every bad or missing value, not only the first.
+    /// Every invalid or missing value, not only the first.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let offset = port_offset(&mut reader);
@@ -168,7 +169,7 @@ impl EdgeConfig {
         reader.finish(config)
     }
 
-    /// Whether connections from this address must begin with a PROXY header.
+    /// Whether connections from this address must start with a PROXY header.
     #[must_use]
     pub fn expects_proxy_header(&self, peer: IpAddr) -> bool {
         self.proxies.contain(peer)
@@ -176,7 +177,7 @@ impl EdgeConfig {
 }
 
 impl Addresses {
-    /// Where a foundation service or the provider is.
+    /// The address of a foundation service or the provider.
     pub(crate) const fn service(&self, service: Service) -> &Authority {
         match service {
             Service::Authz => &self.authz,
@@ -187,7 +188,8 @@ impl Addresses {
         }
     }
 
-    /// Where a module is, one host or several: its own variable, else loopback and the manifest's port with the offset.
+    /// The addresses of a module, one or several: from its own variable, by default loopback and the manifest's port
+    /// with the offset.
     pub(crate) fn module(&self, key: &str, manifest_port: u16) -> Vec<(UpstreamProtocol, Authority)> {
         let shifted = manifest_port.saturating_add(self.port_offset);
         let given = self.modules.get(key).map_or(&[][..], Vec::as_slice);
@@ -210,7 +212,7 @@ fn port_offset(reader: &mut Reader<'_>) -> u16 {
     })
 }
 
-/// The origin of the public address, and the extra ones.
+/// The origin of the public address, and the extra origins.
 fn origins(reader: &mut Reader<'_>, offset: u16) -> Vec<String> {
     let mut origins = vec![format!("https://{}", hosts::domain(reader, offset))];
     for origin in reader.list(&EXTRA_ORIGINS) {
@@ -225,7 +227,7 @@ fn origins(reader: &mut Reader<'_>, offset: u16) -> Vec<String> {
     origins
 }
 
-/// `scheme://host[:port]` without a path, as browsers write it in `Origin`.
+/// Parses `scheme://host[:port]` without a path, as browsers write it in `Origin`.
 fn web_origin(text: &str) -> Option<String> {
     let uri: http::Uri = text.parse().ok()?;
     let bare = uri.path_and_query().is_none_or(|path| path.as_str() == "/");
@@ -305,7 +307,7 @@ fn module_host(text: &str) -> Option<ModuleHost> {
     clean.then(|| ModuleHost { speaks, host: authority.host().to_owned(), port: authority.port_u16() })
 }
 
-/// Threads: at least one, and no more than any machine has cores.
+/// The number of threads: at least one, and no more than any machine has cores.
 fn workers(reader: &mut Reader<'_>) -> usize {
     const MOST: u64 = 1_024;
     let Some(given) = reader.optional(&WORKERS) else {
@@ -347,7 +349,8 @@ fn limits(reader: &mut Reader<'_>, behind_a_balancer: bool) -> Limits {
     }
 }
 
-/// None behind a balancer, whose address is that of many clients; as many as it says where it is set, 0 for any number.
+/// The connection limit per address. Unset, there is none behind a balancer, whose address stands for many clients; 0
+/// means no limit.
 fn connections_per_address(reader: &mut Reader<'_>, behind_a_balancer: bool) -> Option<usize> {
     const MOST: usize = 1_000;
     let Some(given) = reader.optional(&MAX_CONNECTIONS_PER_ADDRESS) else {
@@ -381,7 +384,7 @@ fn least_rate(reader: &mut Reader<'_>) -> LeastRate {
     }
 }
 
-/// From 1 to 100.
+/// A percentage from 1 to 100.
 fn percent(reader: &mut Reader<'_>, variable: &Variable) -> usize {
     const WHOLE: usize = 100;
     let given = usize::try_from(reader.integer(variable, 1)).unwrap_or(usize::MAX);
@@ -391,7 +394,7 @@ fn percent(reader: &mut Reader<'_>, variable: &Variable) -> usize {
     given.min(WHOLE)
 }
 
-/// A number of things, at least one, and no more than a semaphore can count.
+/// A count of at least one, and at most what a semaphore can hold.
 fn count(reader: &mut Reader<'_>, variable: &Variable) -> usize {
     usize::try_from(reader.integer(variable, 1))
         .unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! How often a subject and a client address may ask.
+//! Rate limits for subjects and client addresses, and the minimum transfer rate.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ pub(super) const RATE_LIMIT_ANONYMOUS: Variable = Variable::new(
     None,
     "Requests of one client address without a valid token, written the same way; unset: no limit",
 );
-/// A request a nanosecond is no limit any more, and the arithmetic of buckets is in nanoseconds.
+/// Bucket arithmetic is in nanoseconds; one request per nanosecond is no limit any more.
 const MAX_REQUESTS: u64 = 1_000_000_000;
 
-/// So many requests in such a time.
+/// A number of requests per window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) requests: u64,
@@ -58,12 +58,12 @@ impl Rate {
     }
 }
 
-/// The least that a client moves (`PLATFORM_GATEWAY_MIN_RATE`).
+/// The minimum rate at which a client moves data (`PLATFORM_GATEWAY_MIN_RATE`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeastRate {
-    /// Bytes a second; 0 where there is no least rate.
+    /// Bytes per second; 0 for no minimum.
     pub(crate) bytes: u32,
-    /// How long a client may move nothing before the rate is asked of it.
+    /// How long a client may move nothing before the rate applies.
     pub(crate) grace: Duration,
 }
 

@@ -1,8 +1,8 @@
-//! The foundation services, and where a request goes.
+//! The foundation services, and the destinations of requests.
 
 use std::sync::Arc;
 
-/// Who answers.
+/// A foundation service, or the identity provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Service {
     Authz,
@@ -13,7 +13,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// As `details.dependency` and the metrics name it.
+    /// The name in `details.dependency` and in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Authz => "authz",
@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// Who answers an authorized request.
+/// The upstream of an authorized request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     Service(Service),
@@ -33,7 +33,7 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// The upstream's name, as logs and metrics have it.
+    /// The upstream's name in logs and metrics.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Service(service) => service.name(),

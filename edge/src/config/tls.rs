@@ -1,4 +1,4 @@
-//! What the edge is told of TLS: the pairs it may show, and whose certificates it asks of clients.
+//! TLS settings: the certificates that the gateway may present, and the authorities of client certificates.
 
 use std::path::{Path, PathBuf};
 
@@ -28,25 +28,25 @@ pub(super) const TLS_CLIENT_REQUIRED: Variable = Variable::new(
     Some("true"),
     "Whether a client without a certificate is refused where PLATFORM_TLS_CLIENT_CA is set",
 );
-/// A handshake looks a name up in a map, so this bounds only the reading of files every second.
+/// A handshake looks a name up in a map, so this only bounds the files read every second.
 const MAX_PAIRS: usize = 256;
 
-/// The files of TLS.
+/// The TLS files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// The first is shown to clients that name none of the others' hosts.
+    /// The first pair is presented to clients that name none of the others' hosts.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) clients: Option<Clients>,
 }
 
-/// A chain and its key.
+/// A certificate chain and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// Whose client certificates are verified.
+/// How client certificates are verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Clients {
     pub(crate) authorities: PathBuf,
@@ -76,8 +76,8 @@ impl TlsFiles {
     }
 }
 
-/// The PEM file of authorities that a variable names. It is read here, too, so that a check of the configuration tells of
-/// one that cannot be used, by the variable's name.
+/// Returns the PEM file of authorities that a variable names. The file is also read here, so that a configuration check
+/// reports an unusable one under the variable's name.
 pub(super) fn authorities(reader: &mut Reader<'_>, variable: &Variable) -> Option<PathBuf> {
     let file = PathBuf::from(reader.optional(variable)?);
     if let Err(error) = roots_of(&file) {
@@ -86,7 +86,7 @@ pub(super) fn authorities(reader: &mut Reader<'_>, variable: &Variable) -> Optio
     Some(file)
 }
 
-/// The authorities of a PEM file; else what is wrong with it, by its name.
+/// Reads the authorities of a PEM file; an error names the file.
 pub(crate) fn roots_of(file: &Path) -> Result<RootCertStore, String> {
     let bad = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let text = std::fs::read(file).map_err(|error| bad(&error))?;

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Networks as address and prefix length, all in IPv6 form, so that a mapped IPv4 peer is the same peer.
+/// Networks as address and prefix length, all in IPv6 form, so that an IPv4-mapped peer matches its IPv4 network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedProxies(Vec<(u128, u32)>);
 
 impl TrustedProxies {
-    /// Adds `address/prefix` or a single address; `false` when the text is neither, or when the address has bits set after
-    /// the prefix: `10.0.0.1/8` may mean one host or a network.
+    /// Adds `address/prefix` or a single address; `false` if the text is neither, or if the address has bits set after
+    /// the prefix: `10.0.0.1/8` may mean a host or a network.
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let (address, prefix) =
             text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
@@ -34,9 +34,9 @@ impl TrustedProxies {
     }
 }
 
-/// The first `prefix` bits of 128.
+/// A mask of the first `prefix` of 128 bits.
 fn mask(prefix: u32) -> u128 {
-    // A prefix of 0 shifts everything out, for which `checked_shl` returns `None`.
+    // For a prefix of 0 `checked_shl` returns `None`, because it would shift by 128 bits.
     u128::MAX.checked_shl(128 - prefix).unwrap_or(0)
 }
 

@@ -1,4 +1,4 @@
-//! Which protocols a client may ask an upstream for in place of HTTP.
+//! The protocols to which a client may upgrade.
 
 use contract::settings::Kind;
 use contract::{Reader, Variable};
@@ -11,8 +11,8 @@ pub(super) const UPGRADES: Variable = Variable::new(
     "Protocols that clients may upgrade to besides websocket; never HTTP, TLS or a proxy's CONNECT",
 );
 
-/// How the names begin that can never be added. Another version of HTTP, or HTTP behind TLS, carries requests past every
-/// check of the edge; `connect` and its family (RFC 9298, RFC 9484) let the client choose where the upstream connects to.
+/// Prefixes of names that cannot be added. Another version of HTTP, or HTTP inside TLS, would carry requests past every
+/// check of the gateway; `connect` and its relatives (RFC 9298, RFC 9484) let the client choose the destination.
 const NEVER: [&str; 6] = ["h2", "h3", "http", "tls", "ssl", "connect"];
 
 /// The protocols that may be tunnelled, in lower case.
@@ -29,7 +29,7 @@ impl Upgrades {
                     UPGRADES.name,
                     format!(
                         "\"{text}\" is not a protocol such as websocket or name/1, or is one that is never \
-                         tunnelled (HTTP, TLS, CONNECT); each is ids on its own"
+                         tunnelled (HTTP, TLS, CONNECT); each is named on its own"
                     ),
                 ),
             }
@@ -37,7 +37,7 @@ impl Upgrades {
         allowed
     }
 
-    /// The allowed protocol of exactly this name, whatever its case.
+    /// The allowed protocol with this name, ignoring case.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&HeaderValue> {
         self.0.iter().find(|allowed| allowed.as_bytes().eq_ignore_ascii_case(name))
     }
@@ -49,8 +49,8 @@ impl Default for Upgrades {
     }
 }
 
-/// A name, and perhaps a version (RFC 9110, 7.8), that may be tunnelled. A `*` would be a letter of the name, and is meant for
-/// any.
+/// Parses a protocol name with an optional version (RFC 9110, 7.8) that may be tunnelled. `*` is a token character, but
+/// users would mean it as a wildcard, so it is refused.
 fn protocol(text: &str) -> Option<HeaderValue> {
     let text = text.to_ascii_lowercase();
     let mut parts = text.splitn(2, '/');

@@ -1,6 +1,6 @@
-//! What is configured of an upstream: its protocol and its capacity.
+//! The configured protocol and capacity of an upstream.
 
-/// What an upstream speaks.
+/// The protocol of an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UpstreamProtocol {
     #[default]
@@ -11,7 +11,7 @@ pub(crate) enum UpstreamProtocol {
     H2c,
 }
 
-/// How many requests an upstream takes at once, and how many per cent of them may be one client's.
+/// How many concurrent requests an upstream takes, and the percentage of them that one client may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) requests: usize,

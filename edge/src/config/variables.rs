@@ -1,4 +1,4 @@
-//! Every variable of the edge, with its default and the reason for it.
+//! Every variable of the gateway, with its default and the reason for it.
 
 use contract::Variable;
 use contract::settings::Kind;
@@ -43,7 +43,7 @@ pub(super) const PROXY_PROTOCOL: Variable = Variable::new(
     None,
     "Networks (CIDR) whose connections begin with a PROXY header of version 2; unset: none",
 );
-// Behind a balancer that asks /readyz every few seconds, 5 s keep it from meeting a closed door.
+// A balancer that probes /readyz every few seconds needs 5 s to stop sending connections.
 pub(super) const DRAIN_MIN: Variable = Variable::new(
     "PLATFORM_DRAIN_MIN",
     Kind::Duration,
@@ -101,7 +101,7 @@ pub(super) const MODULE_HOST: Variable = Variable::new(
     None,
     "Hosts of one module with commas: host or host:port, h2c:// or https:// before it; default loopback",
 );
-/// Beginning of [`MODULE_HOST`]'s family.
+/// The prefix of [`MODULE_HOST`]'s variables.
 pub(super) const MODULE_HOST_PREFIX: &str = "PLATFORM_MODULE_HOST_";
 
 pub(super) const DIAL_TIMEOUT: Variable = Variable::new(
@@ -116,7 +116,7 @@ pub(super) const RESPONSE_HEADER_TIMEOUT: Variable = Variable::new(
     Some("5s"),
     "Longest wait for the first byte of an answer once the request is sent; at least 100ms",
 );
-// A client or upstream that moves nothing for this long before the first byte has gone away.
+// A client or upstream that moves nothing for this long before the first byte is gone.
 pub(super) const BODY_IDLE: Variable = Variable::new(
     "PLATFORM_GATEWAY_BODY_IDLE",
     Kind::Duration,
@@ -130,7 +130,7 @@ pub(super) const STREAM_IDLE: Variable = Variable::new(
     Some("300s"),
     "Longest pause in an answer's body; at least 100ms",
 );
-// Less than the 75 s of the services, so that the pool gives up first and no request meets a closing connection.
+// Less than the 75 s of the services, so that the pool closes first and no request meets a closing connection.
 pub(super) const POOL_IDLE: Variable = Variable::new(
     "PLATFORM_GATEWAY_POOL_IDLE",
     Kind::Duration,
@@ -144,14 +144,14 @@ pub(super) const UPSTREAM_CONCURRENCY: Variable = Variable::new(
     "Most requests in flight to one upstream, and most that wait for their turn",
 );
 
-// Four clients with as much work as they can have leave nothing to wait for; one alone must never.
+// Four clients at their limits exhaust an upstream; one alone never can.
 pub(super) const CLIENT_SHARE: Variable = Variable::new(
     "PLATFORM_GATEWAY_CLIENT_SHARE",
     Kind::Integer,
     Some("25"),
     "Per cent (1 to 100) of an upstream's requests at once, of its queue and of all tunnels that one subject, or one address without a token, may have; never fewer than 8 of them",
 );
-// A phone on a bad line moves ten times as much.
+// A phone on a bad connection moves ten times as much.
 pub(super) const MIN_RATE: Variable = Variable::new(
     "PLATFORM_GATEWAY_MIN_RATE",
     Kind::Size,
@@ -227,7 +227,8 @@ pub(super) const MAX_CONNECTIONS: Variable = Variable::new(
     Some("10000"),
     "Most connections; past it accepting waits",
 );
-// More than an office behind one address has open; far less than all. Behind a balancer every client has its address.
+// More than an office behind one address has open; far fewer than the total. Behind a balancer every client has its
+// address.
 pub(super) const MAX_CONNECTIONS_PER_ADDRESS: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS",
     Kind::Integer,
@@ -248,7 +249,7 @@ pub(super) const MAX_TUNNELS: Variable = Variable::new(
     "Most WebSockets and other tunnels; answers that last longer than 10 s are counted among them while there is room",
 );
 
-/// The edge's own variables; those of token verification are in [`bearer::VARIABLES`].
+/// The gateway's own variables; those of token verification are in [`bearer::VARIABLES`].
 pub const VARIABLES: &[Variable] = &[
     TLS_CERT,
     TLS_KEY,

@@ -1,5 +1,5 @@
-//! The catalog as registry streams it: whole snapshots, one line a change, an empty line as heartbeat. A stream that
-//! falls silent for 3 s is opened anew; while registry is away the last snapshot serves on.
+//! The catalog as streamed by registry: complete snapshots, one line per change, an empty line as heartbeat. A stream
+//! that is silent for 3 s is reopened; while registry is unavailable the last snapshot stays in use.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,32 +22,32 @@ use crate::upstream::client::{Failure, Outgoing, UpstreamClient};
 use crate::upstream::registry::Upstreams;
 use crate::upstream::target::{Asker, Upstream};
 
-/// Registry's stream. Without `after` each connection begins with a whole snapshot, so that a registry that was set up
-/// anew, with lower revisions, is believed.
+/// Registry's stream. Without `after` each connection starts with a complete snapshot, so that a registry that was set
+/// up anew, with lower revisions, is accepted.
 const STREAM_PATH: &str = "/internal/platform/snapshot";
 /// Registry sends a line every second; three missing ones are an outage.
 const LONGEST_SILENCE: Duration = Duration::from_secs(3);
-/// A catalog of thousands of modules is smaller.
+/// More than a catalog of thousands of modules needs.
 const MAX_LINE_BYTES: usize = 1 << 20;
-/// First wait after a lost stream; doubled up to the longest.
+/// The first wait after a lost stream; doubled up to the longest.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(50);
-/// A registry that comes back is noticed within a second.
+/// A returning registry is noticed within a second.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 /// How long an answer waits for the snapshot that shows its own change.
 const LONGEST_SETTLING: Duration = Duration::from_secs(2);
 
-/// One snapshot, indexed for the way's questions.
+/// One snapshot, indexed for the pipeline's questions.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     revision: i64,
     edition: String,
     modules: HashMap<String, Module, RandomState>,
     apps: HashSet<String, RandomState>,
-    /// The service account of each app's client, where it is known.
+    /// The service account of each app's client, if known.
     app_backends: HashMap<String, Option<Subject>, RandomState>,
 }
 
-/// A module of the snapshot, and where it is.
+/// A module of the snapshot, and its upstream.
 #[derive(Debug)]
 pub(crate) struct Module {
     pub(crate) key: Arc<str>,
@@ -68,8 +68,8 @@ impl Catalog {
         Self { revision, edition, modules, apps, app_backends }
     }
 
-    /// Whether this catalog, which came after `before`, comes of another state of the database: a restored one, or one
-    /// whose server was started anew, which looks the same.
+    /// Whether this catalog, which arrived after `before`, belongs to another database state: a restored database, or
+    /// one whose server was restarted, which looks the same.
     fn is_of_another_database_than(&self, before: &Self) -> bool {
         self.revision < before.revision
             || (self.revision == before.revision && self.edition != before.edition)
@@ -83,7 +83,7 @@ impl Catalog {
         self.modules.get(key)
     }
 
-    /// Every installed and enabled module, by key, whether what it needs is there or not.
+    /// Every installed and enabled module, by key, including modules with missing dependencies.
     pub(crate) fn enabled(&self) -> Vec<&ModuleEntry> {
         let is_enabled = |module: &&ModuleEntry| {
             matches!(module.state, ModuleState::Ok | ModuleState::ModuleDependencyMissing)
@@ -98,20 +98,20 @@ impl Catalog {
         self.apps.contains(key)
     }
 
-    /// Whether `subject` is the service account of `client`, and `client` is that of a registered app, enabled or not. A
-    /// token that the client got for a user is the user's.
+    /// Whether `subject` is the service account of `client`, and `client` belongs to a registered app, enabled or not.
+    /// A token that the client got for a user is the user's.
     pub(crate) fn is_app_backend(&self, client: &str, subject: &Subject) -> bool {
         self.app_backends.get(client).is_some_and(|account| account.as_ref() == Some(subject))
     }
 }
 
-/// The present catalog; `None` until registry was heard once.
+/// The current catalog; `None` until the first snapshot arrives.
 #[derive(Debug)]
 pub(crate) struct CatalogWatch {
     present: ArcSwapOption<Catalog>,
-    /// Revision of the present one; told after it is there.
+    /// The current revision; published after the catalog itself.
     revision: watch::Sender<Option<i64>>,
-    /// When registry last said anything, be it a heartbeat.
+    /// When registry last sent anything, including heartbeats.
     heard: Mutex<Option<Instant>>,
 }
 
@@ -123,11 +123,11 @@ enum StreamEnd {
     Status(StatusCode),
     #[error("the stream broke off")]
     Broken,
-    #[error("nothing came for 3 s")]
+    #[error("nothing arrived for 3 s")]
     Silent,
     #[error("a line is longer than 1 MiB")]
     TooLong,
-    #[error("a line is no snapshot: {0}")]
+    #[error("a line is not a snapshot: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
@@ -136,32 +136,32 @@ impl CatalogWatch {
         Self { present: ArcSwapOption::empty(), revision: watch::Sender::new(None), heard: Mutex::default() }
     }
 
-    /// What is known at this moment; not to be kept.
+    /// The current catalog. Do not hold the guard for long.
     pub(crate) fn present(&self) -> Guard<Option<Arc<Catalog>>> {
         self.present.load()
     }
 
-    /// How long registry has been silent; `None` until it was heard once. A healthy stream is never silent for 2 s.
+    /// How long registry has been silent; `None` before its first line. A healthy stream is never silent for 2 s.
     pub(crate) fn silent_for(&self) -> Option<Duration> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).map(|heard| heard.elapsed())
     }
 
-    /// Waits until registry was heard once.
+    /// Waits for the first snapshot.
     pub(crate) async fn arrived(&self) {
         let mut revisions = self.revision.subscribe();
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`.
         let _arrived = revisions.wait_for(Option::is_some).await;
     }
 
-    /// Waits until the snapshot holds `revision`; `false` when it does not within 2 s.
+    /// Waits until the snapshot includes `revision`; `false` if that takes longer than 2 s.
     pub(crate) async fn settled(&self, revision: i64) -> bool {
         let mut revisions = self.revision.subscribe();
         let holds = |present: &Option<i64>| present.is_some_and(|present| present >= revision);
         timeout(LONGEST_SETTLING, revisions.wait_for(holds)).await.is_ok_and(|found| found.is_ok())
     }
 
-    /// Follows registry for ever; ends when its task is dropped. Calls `forget` when the database is another one than
-    /// before, once that shows in the catalog.
+    /// Follows registry for ever; ends when its task is dropped. Calls `forget` when a new catalog shows that the
+    /// database was replaced.
     pub(crate) async fn follow(&self, client: &UpstreamClient, upstreams: &Upstreams, forget: impl Fn()) {
         let mut back_off = FIRST_BACK_OFF;
         let mut away = false;
@@ -178,7 +178,7 @@ impl CatalogWatch {
             if away {
                 tracing::debug!(%end, "still no catalog from registry");
             } else {
-                tracing::warn!(%end, "lost registry's catalog stream; the last snapshot serves on");
+                tracing::warn!(%end, "lost registry's catalog stream; the last snapshot stays in use");
             }
             away = true;
             tokio::time::sleep(back_off).await;
@@ -204,10 +204,11 @@ impl CatalogWatch {
             *heard = true;
             tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
             let revision = catalog.revision;
-            // Before the new catalog is published, so that no request sees it together with subjects of the old database.
+            // Before the new catalog is published, so that no request sees it together with subjects of the old
+            // database.
             if self.present.load().as_ref().is_some_and(|before| catalog.is_of_another_database_than(before))
             {
-                tracing::info!(revision, "the database was restored or started anew");
+                tracing::info!(revision, "the database was restored or restarted");
                 forget();
             }
             self.present.store(Some(Arc::new(catalog)));

@@ -1,4 +1,4 @@
-//! The drain: from its beginning on a connection ends with the request that is under way on it.
+//! The drain: once it has begun, a connection ends with its current request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Whether it has begun. Cheap to clone.
+/// Whether the drain has begun. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drain {
     token: CancellationToken,
@@ -15,9 +15,9 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    /// Begins it.
+    /// Begins the drain.
     pub(crate) fn begin(&self) {
-        // Whoever is woken by the token looks here.
+        // Set first, because tasks woken by the token read it.
         self.begun.store(true, Ordering::SeqCst);
         self.token.cancel();
     }
@@ -26,28 +26,28 @@ impl Drain {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Runs something until it has begun; `None` when that came first.
+    /// Runs `future` until the drain begins; `None` if the drain came first.
     pub(crate) async fn run_until<F: Future>(&self, future: F) -> Option<F::Output> {
         self.token.run_until_cancelled(future).await
     }
 
-    /// For one connection: a token that all connections share takes a lock.
+    /// Returns a token for one connection: a token shared by all connections would be contended.
     pub(crate) fn token(&self) -> CancellationToken {
         self.token.child_token()
     }
 
-    /// For one connection that asks again and again.
+    /// Returns a watch for a connection that polls repeatedly.
     pub(crate) fn watch(&self) -> Watch {
         Watch { drain: self.clone(), begun: Box::pin(self.token().cancelled_owned()), waker: None }
     }
 }
 
-/// A wait that lasts as long as its connection: waiting anew for each request takes locks.
+/// A registration that lasts as long as its connection: registering anew for each request would take locks.
 #[derive(Debug)]
 pub(crate) struct Watch {
     drain: Drain,
     begun: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Who will be woken.
+    /// The waker currently registered.
     waker: Option<Waker>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     async fn a_watch_wakes_whoever_asked_last_and_says_so_ever_after() {
         let drain = Drain::default();
         let mut watch = drain.watch();
-        assert!(watch.poll(&mut Context::from_waker(Waker::noop())).is_pending(), "somebody else");
+        assert!(watch.poll(&mut Context::from_waker(Waker::noop())).is_pending(), "another waker");
         let task = tokio::spawn(async move {
             poll_fn(|context| watch.poll(context)).await;
             watch

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A worker that has shown nothing for this long is stuck; a busy one is late by milliseconds.
+/// A worker without a heartbeat for this long is stuck; a busy one is late by milliseconds.
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 
-/// When each worker last showed that it is alive.
+/// When each worker last sent a heartbeat.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     began: Instant,

@@ -1,4 +1,5 @@
-//! Tasks that publish immutable snapshots, which requests only read, the drain, and the heartbeats of workers. `bearer` watches the signing keys itself.
+//! Tasks that publish immutable snapshots, which requests only read; the drain; and the workers' heartbeats. `bearer`
+//! watches the signing keys itself.
 
 pub(crate) mod catalog;
 pub(crate) mod drain;

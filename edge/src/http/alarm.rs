@@ -1,11 +1,11 @@
-//! A timer that is set with every request and rings hardly ever: moving it later costs nothing until it rings.
+//! A timer that is set for every request and hardly ever fires: moving it later costs nothing until it fires.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Rings at the moment it was set to last.
+/// Fires at the time to which it was last set.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     due: Instant,

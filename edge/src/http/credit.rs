@@ -1,6 +1,6 @@
-//! [`Credit`]: how long a client may still keep the edge waiting. Waiting uses it up, and every byte that the client sends
-//! or takes earns some of it back, so that a client which moves less than the least rate runs out of it. Time in which
-//! the upstream is waited for costs nothing: a stream whose events are rare is not slow.
+//! [`Credit`]: how long a client may still keep the gateway waiting. Waiting uses credit up, and every byte that the
+//! client sends or takes earns some back, so a client below the minimum rate runs out of it. Waiting for the upstream
+//! costs nothing: a stream of rare events is not slow.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use crate::config::LeastRate;
 
-/// The time over which the rate is measured, once the grace is over.
+/// The time over which the rate is measured after the grace period.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Why an answer is cut off whose client takes too little of it.
+/// Why an answer is cut off when its client takes too little of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlowReader {
-    /// Less than the least rate.
+    /// Below the minimum rate.
     BelowRate,
     /// Nothing for the longest pause.
     Stalled,
@@ -30,7 +30,7 @@ impl SlowReader {
     }
 }
 
-/// What is left of one client's time in one direction of one exchange.
+/// The remaining credit of one client in one direction of one exchange.
 #[derive(Debug)]
 pub(crate) struct Credit {
     rate: LeastRate,
@@ -39,43 +39,43 @@ pub(crate) struct Credit {
 }
 
 impl Credit {
-    /// A whole credit.
+    /// A full credit.
     pub(crate) fn new(rate: LeastRate) -> Self {
         Self { rate, left: rate.grace.saturating_add(WINDOW), waiting_since: None }
     }
 
-    /// The client is waited for, since then or since before. Yields when its credit will be used up, where it can be.
+    /// Records that the client is awaited, unless it is already. Returns when its credit runs out, if it can.
     pub(crate) fn wait(&mut self, now: Instant) -> Option<Instant> {
         let since = *self.waiting_since.get_or_insert(now);
         (self.rate.bytes > 0).then(|| since + self.left)
     }
 
-    /// Bytes a second.
+    /// The minimum rate, in bytes per second.
     pub(crate) const fn least_rate(&self) -> u32 {
         self.rate.bytes
     }
 
-    /// When it will be used up, where the client is waited for.
+    /// When the credit runs out, if the client is awaited.
     pub(crate) fn used_up_at(&self) -> Option<Instant> {
         self.waiting_since.filter(|_| self.rate.bytes > 0).map(|since| since + self.left)
     }
 
-    /// Whether the client was waited for until its credit was used up.
+    /// Whether the client was awaited until its credit ran out.
     pub(crate) fn is_used_up(&self, now: Instant) -> bool {
         self.used_up_at().is_some_and(|end| end <= now)
     }
 
-    /// What the client did that was waited for with this credit.
+    /// Classifies a client that was awaited with this credit.
     pub(crate) fn slow_reader(&self, now: Instant) -> SlowReader {
         if self.is_used_up(now) { SlowReader::BelowRate } else { SlowReader::Stalled }
     }
 
-    /// Whether the client is waited for.
+    /// Whether the client is awaited.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.waiting_since.is_some()
     }
 
-    /// The client has moved so many bytes, and is waited for no more.
+    /// Records that the client has moved `bytes` and is no longer awaited.
     pub(crate) fn moved(&mut self, bytes: usize, now: impl FnOnce() -> Instant) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(now().duration_since(since));
@@ -95,7 +95,7 @@ mod tests {
 
     const RATE: LeastRate = LeastRate { bytes: 100, grace: Duration::from_secs(5) };
 
-    /// How long a client lasts that moves `bytes` after each `pause`; a minute at most.
+    /// How long a client lasts that moves `bytes` after each `pause`; at most one minute.
     fn lasts(bytes: usize, pause: Duration) -> Duration {
         let begun = Instant::now();
         let (mut credit, mut now) = (Credit::new(RATE), begun);
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(
             lasts(1_000_000, second * 16),
             Duration::from_secs(15),
-            "nobody earns more than a whole credit"
+            "credit never exceeds its maximum"
         );
     }
 

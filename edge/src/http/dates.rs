@@ -1,4 +1,4 @@
-//! The text of the `Date` header, made once a second.
+//! The text of the `Date` header, formatted once a second.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
 use tokio::time::Instant;
 
-/// As HTTP writes a moment (RFC 9110, 5.6.7).
+/// The date format of HTTP (RFC 9110, 5.6.7).
 const FORMAT: StaticFormatDescription =
     format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
 
-/// One worker's; its lock is never waited for.
+/// One worker's cached date; its lock is never contended.
 #[derive(Debug, Default)]
 pub(crate) struct Dates {
     clock: Clock,
@@ -21,14 +21,14 @@ pub(crate) struct Dates {
 }
 
 impl Dates {
-    /// The present second.
+    /// Returns the current second.
     pub(crate) fn now(&self) -> HeaderValue {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         match &*present {
             Some((made, date)) if made.elapsed() < Duration::from_secs(1) => date.clone(),
             _ => {
                 let text = self.clock.now().format(FORMAT).unwrap_or_default();
-                // The year of the clock has four digits for some time to come.
+                // Years have four digits for some time to come.
                 let date = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""));
                 *present = Some((Instant::now(), date.clone()));
                 date

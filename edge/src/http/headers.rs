@@ -1,4 +1,4 @@
-//! Header rules that hold on every hop: what ends at this hop, and which names claim an identity. Pure.
+//! Header rules for every hop: hop-by-hop headers, and names that claim an identity. Pure.
 
 use contract::catalog::REVISION_HEADER;
 use http::header::{self, HeaderName};
@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use crate::http::spelling;
 
-/// The header that names a request everywhere.
+/// The header that carries the correlation id.
 pub(crate) const CORRELATION: HeaderName = HeaderName::from_static(contract::correlation::HEADER);
 
-/// What one look at the names of a head has found. A header that means something to the edge itself is looked for only
-/// where its mark is there: most heads have hardly any, and each rule would look at all names again.
+/// The result of one pass over the names of a head. A rule looks for its headers only if their mark is set: most heads
+/// have few of them, and each rule would otherwise scan all names again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks(u8);
 
@@ -20,9 +20,9 @@ impl Marks {
     pub(crate) const EXPECT: Self = Self(1 << 1);
     pub(crate) const TE: Self = Self(1 << 2);
     pub(crate) const UPGRADE: Self = Self(1 << 3);
-    /// Of one connection, any of those above among them, or framing.
+    /// Hop-by-hop headers, including those above, and framing.
     pub(crate) const ONE_HOP: Self = Self(1 << 4);
-    /// `Forwarded`, or a name that begins as if it claimed something, such as who or where the client is.
+    /// `Forwarded`, or a name that starts like one that claims something, such as the client's identity or address.
     pub(crate) const CLAIM: Self = Self(1 << 5);
     /// A name with `_` or `.`, which some servers read as another name.
     pub(crate) const SPELLED: Self = Self(1 << 6);
@@ -32,7 +32,7 @@ impl Marks {
         headers.keys().fold(Self::default(), |marks, name| marks.and(Self::of_name(name)))
     }
 
-    /// Whether one of these is there.
+    /// Whether any of these marks is set.
     pub(crate) const fn has(self, marks: Self) -> bool {
         self.0 & marks.0 != 0
     }
@@ -48,7 +48,7 @@ impl Marks {
             return known;
         }
         let claim = if spelling::may_claim(name) { Self::CLAIM } else { Self::default() };
-        // Names are short.
+        // A plain scan suffices, because names are short.
         let spelled = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));
         if spelled { claim.and(Self::SPELLED) } else { claim }
     }
@@ -74,38 +74,38 @@ impl Marks {
     }
 }
 
-/// What one header costs beyond its name and value (RFC 9113 counts so).
+/// The cost of a header beyond its name and value, as RFC 9113 counts it.
 pub(crate) const HEADER_OVERHEAD: usize = 32;
 
-/// Whether a value has white space before or behind it, which makes a message over HTTP/2 malformed (RFC 9113, 8.2.1).
+/// Whether a value has leading or trailing white space, which makes an HTTP/2 message malformed (RFC 9113, 8.2.1).
 pub(crate) fn has_padded_value(headers: &HeaderMap) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     headers.values().map(HeaderValue::as_bytes).any(|value| is_space(value.first()) || is_space(value.last()))
 }
 
-/// What a head's headers count against limits.
+/// The size of a head's headers for limits.
 pub(crate) fn size_of(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum()
 }
 
-/// Whether a header is of one connection, or frames a body: framing is rebuilt from the body itself, never copied.
+/// Whether a header is hop-by-hop or frames a body: framing is rebuilt from the body itself, never copied.
 pub(crate) fn is_of_one_hop(name: &HeaderName) -> bool {
     Marks::of_known(name.as_str()).has(Marks::ONE_HOP)
 }
 
-/// Removes what ends at this hop, the headers that `Connection` names among them.
+/// Removes hop-by-hop headers, including those that `Connection` names.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     strip(headers, |_| false);
 }
 
-/// Removes from an upstream's answer, or from what it says before it, what ends at this hop and what only the platform may
-/// say.
+/// Removes hop-by-hop headers and those that only the platform may set from an upstream's answer or informational
+/// answer.
 pub(crate) fn strip_answer(headers: &mut HeaderMap) {
     strip(headers, is_the_platforms);
 }
 
-/// Whether a header of an answer speaks for the whole platform and not for one of its upstreams: which origins may read it,
-/// which program serves it, and how and where else it is reached.
+/// Whether a header of an answer speaks for the whole platform instead of one upstream: which origins may read the
+/// answer, which program serves it, and how else it can be reached.
 fn is_the_platforms(name: &HeaderName) -> bool {
     let name = name.as_str();
     let known = matches!(
@@ -115,7 +115,7 @@ fn is_the_platforms(name: &HeaderName) -> bool {
     known || name.starts_with("access-control-")
 }
 
-/// Removes what ends at this hop, and every header whose name is meant.
+/// Removes hop-by-hop headers, and every header that matches `is_meant`.
 fn strip(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
     for name in nominated(headers) {
         headers.remove(name);
@@ -123,8 +123,7 @@ fn strip(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
     remove(headers, |name| is_of_one_hop(name) || is_meant(name));
 }
 
-/// Removes every header whose name is meant. Looking at each name costs less than looking for each header that might be
-/// there.
+/// Removes every header that matches `is_meant`. One pass over the names is cheaper than a lookup per possible header.
 pub(crate) fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
     let meant: SmallVec<[HeaderName; 4]> = headers.keys().filter(|name| is_meant(name)).cloned().collect();
     for name in meant {
@@ -132,26 +131,26 @@ pub(crate) fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> 
     }
 }
 
-/// Whether a header that is a list has this item.
+/// Whether a list-valued header contains this item.
 pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
     let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
     let is_item = |part: &[u8]| part.trim_ascii().eq_ignore_ascii_case(item.as_bytes());
     values.any(|value| value.split(|byte| *byte == b',').any(is_item))
 }
 
-/// The value of a header that is there exactly once, without the white space around it.
+/// The trimmed value of a header that is present exactly once.
 pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none()).map(|value| value.as_bytes().trim_ascii())
 }
 
-/// Whether a 101 switches to the protocol that the request asked for, and to no other.
+/// Whether a 101 switches to exactly the protocol that the request asked for.
 pub(crate) fn switches_as_asked(asked: &HeaderMap, answer: &HeaderMap) -> bool {
     let both = only(asked, &header::UPGRADE).zip(only(answer, &header::UPGRADE));
     both.is_some_and(|(asked, answer)| asked.eq_ignore_ascii_case(answer))
 }
 
-/// What `Connection` says most. Headers of these names end here in any case.
+/// The usual options of `Connection`. Headers of these names are removed in any case.
 const USUAL_OPTIONS: [&[u8]; 3] = [b"keep-alive", b"close", b"upgrade"];
 
 /// The headers that `Connection` names.
@@ -166,8 +165,8 @@ fn nominated(headers: &HeaderMap) -> SmallVec<[HeaderName; 4]> {
         .collect()
 }
 
-/// Whether a header claims to say who the user is: `x-user-…` once `_` and `.`, which some servers read as `-`, are
-/// folded. Names are lower case already.
+/// Whether a header claims the user's identity: `x-user-…` after folding `_` and `.`, which some servers read as `-`.
+/// Names are already in lower case.
 pub(crate) fn claims_identity(name: &HeaderName) -> bool {
     let folded = name.as_str().bytes().map(|byte| if matches!(byte, b'_' | b'.') { b'-' } else { byte });
     folded.take(IDENTITY_PREFIX.len()).eq(IDENTITY_PREFIX.bytes())
@@ -229,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where a rule would find a name, the mark that lets it look is there.
+        /// Where a rule would find a name, the mark that enables the rule is set.
         #[test]
         fn no_rule_would_find_what_has_no_mark(
             text in "(x|http2|proxy|content|transfer|forwarded|te|remote|ssl|cf|client|true)?[-_.]?(user|real|forwarded|correlation|length|encoding|settings|client|connecting)?[-_.]?(id|ip|for|host|proto|cert|verify)?"

@@ -1,5 +1,5 @@
-//! What the client side and the upstream side share: header rules, framing, limits, fairness between tasks, dates, the HTTP/1.1 codec, and the counting
-//! of HTTP/2 frames.
+//! Code shared by the client side and the upstream side: header rules, framing, limits, fairness between tasks, dates,
+//! the HTTP/1.1 codec, and the counting of HTTP/2 frames.
 
 pub(crate) mod alarm;
 pub(crate) mod credit;

@@ -9,7 +9,7 @@ pub(crate) struct Peer {
     pub(crate) scheme: Scheme,
 }
 
-/// How the client reached this listener.
+/// The scheme of the listener that the client used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
@@ -25,7 +25,7 @@ impl Scheme {
     }
 }
 
-/// The client behind an address: an IPv6 client has a whole /64.
+/// The client behind an address: an IPv6 client owns a whole /64.
 pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(wide) => IpAddr::V6(Ipv6Addr::from(u128::from(wide) >> 64 << 64)),

@@ -1,17 +1,17 @@
-//! [`Quantum`]: how much of one body is worked on before the worker's other tasks run, and its sockets and timers are looked
-//! at. A body in many small frames uses it up as fast as a long one: each frame counts for some bytes more than it has.
+//! [`Quantum`]: how much of one body is processed before the worker's other tasks run and its sockets and timers are
+//! polled. Each frame costs a fixed amount besides its bytes, so many small frames use it up as fast as a long body.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
 
 use tokio::task::yield_now;
 
-/// Bytes of a body that pass before others have their turn.
+/// Bytes of a body processed before the task yields.
 const QUANTUM: usize = 256 << 10;
-/// Bytes that each frame counts for besides its own.
+/// The fixed cost of a frame, in bytes.
 const FRAME: usize = 512;
 
-/// What is left of a task's quantum.
+/// The rest of a task's quantum.
 #[derive(Debug)]
 pub(crate) struct Quantum(usize);
 
@@ -20,12 +20,12 @@ impl Quantum {
         Self(QUANTUM)
     }
 
-    /// Uses some of it up, for a frame with so many bytes.
+    /// Spends the cost of a frame of `bytes`.
     pub(crate) const fn spend(&mut self, bytes: usize) {
         self.0 = self.0.saturating_sub(bytes.saturating_add(FRAME));
     }
 
-    /// Pending once when it is used up; the next call begins another.
+    /// Pending once when the quantum is used up; the next call starts another.
     pub(crate) fn poll_left(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.0 > 0 {
             return Poll::Ready(());
@@ -36,10 +36,10 @@ impl Quantum {
     }
 }
 
-/// Wakes the task again once the others have run and the runtime has looked at its sockets and timers. A task that wakes itself
-/// runs up to 61 times before that.
+/// Yields: wakes the task after the others have run and the runtime has polled its sockets and timers. A task that
+/// wakes itself would run up to 61 times before that.
 pub(crate) fn give_way(context: &mut Context<'_>) {
-    // The first poll of it always waits, and leaves the wake-up to the runtime.
+    // The first poll always returns `Pending` and defers the wake-up to the runtime.
     let _pending = pin!(yield_now()).poll(context);
 }
 
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// Frames of so many bytes that are passed before others have their turn.
+    /// Frames of this size that pass before the task yields.
     fn frames_of(bytes: usize) -> usize {
         let context = &mut Context::from_waker(Waker::noop());
         let mut quantum = Quantum::new();

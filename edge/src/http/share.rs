@@ -1,21 +1,22 @@
-//! [`Shares`]: how much of something one client has at this moment, so that no client has all of it. All workers count
-//! here without a lock: each client has one counter in either of two rows, found by hashes that nobody outside can
-//! reckon, and the lower of its two counters counts. Clients that share a counter may be counted high, never low; to be
-//! turned away for another's requests a client would have to share both.
+//! [`Shares`]: limits what one client holds of a resource at a time, so that no client takes all of it. All workers
+//! count here without a lock: each client has one counter in each of two rows, at positions given by hashes that
+//! outsiders cannot predict, and the lower of its two counters applies. Clients that share a counter may be counted too
+//! high, never too low; a client is refused because of others only if it shares both counters.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Counters of a row. With a share of a quarter and 2,048 requests in progress a counter is off by one on average.
+/// Counters per row. With a share of a quarter and 2,048 requests in progress a counter is off by one on average.
 const COLUMNS: u64 = 2_048;
 
-/// Who a request is counted for: its subject, or its address where it has none. A hash, whose highest bit says which.
+/// The client for which a request is counted: its subject, or its address if it has none. A hash whose highest bit
+/// distinguishes the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientKey(u64);
 
-/// Set in the keys of addresses. Rows are found by lower bits.
+/// Set in the keys of addresses. Row positions use lower bits.
 const ADDRESS: u64 = 1 << 63;
 
 impl ClientKey {
@@ -24,7 +25,7 @@ impl ClientKey {
         Self(keyed(&(false, hash)) & !ADDRESS)
     }
 
-    /// The address of a request that nobody has signed.
+    /// The address of a request without a valid token.
     pub(crate) fn address(address: IpAddr) -> Self {
         Self(keyed(&(true, address)) | ADDRESS)
     }
@@ -40,15 +41,15 @@ fn keyed(client: &impl std::hash::Hash) -> u64 {
     SECRET.hash_one(client)
 }
 
-/// What one client may have of `all`: so many per cent, and never less than [`LEAST_SHARE`].
+/// One client's share of `all`: `percent` per cent, and at least [`LEAST_SHARE`].
 pub(crate) fn share_of(all: usize, percent: usize) -> usize {
     (all / 100).saturating_mul(percent).saturating_add(all % 100 * percent / 100).max(LEAST_SHARE)
 }
 
-/// As much as a browser asks at once, several times over: a small upstream must not refuse a page.
+/// Several times the requests that a browser sends at once: a small upstream must not refuse a page.
 const LEAST_SHARE: usize = 8;
 
-/// Counts of clients.
+/// Counters of clients.
 #[derive(Debug)]
 pub(crate) struct Shares {
     most: u32,
@@ -56,13 +57,13 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// No client has more than `most`.
+    /// Limits each client to `most`.
     pub(crate) fn new(most: usize) -> Self {
         let row = || (0..COLUMNS).map(|_| AtomicU32::new(0)).collect();
         Self { most: u32::try_from(most).unwrap_or(u32::MAX), rows: [row(), row()] }
     }
 
-    /// Counts one more for this client; `false`, and nothing is counted, when it has its whole share.
+    /// Counts one more for this client; `false`, without counting, if the client is at its limit.
     pub(crate) fn enter(&self, client: ClientKey) -> bool {
         let before = self.counters(client).map(|counter| counter.fetch_add(1, Ordering::Relaxed)).min();
         let fits = before.is_some_and(|before| before < self.most);

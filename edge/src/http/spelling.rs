@@ -1,12 +1,12 @@
-//! Header names that some servers read as others: `_` and `.` count as `-` there. What the edge decides on or writes itself
-//! must not come a second time in such a spelling. Pure.
+//! Header names that some servers read as other names, treating `_` and `.` as `-`. Headers on which the gateway
+//! decides, or which it writes itself, must not appear a second time in such a spelling. Pure.
 
 use http::header::{CONNECTION, HeaderMap, TE};
 use http::{HeaderName, HeaderValue};
 
-/// Frames a body.
+/// Headers that frame a body.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
-/// What an upstream rests on: `Connection` may take away only what concerns this hop.
+/// Headers on which upstreams rely: `Connection` may remove only hop-by-hop headers.
 const RESTED_ON: [&str; 13] = [
     "authorization",
     "content-length",
@@ -23,9 +23,10 @@ const RESTED_ON: [&str; 13] = [
     "x-forwarded-proto",
 ];
 
-/// Names, in their usual spelling, that servers and frameworks take for what a proxy in front of them has found out: who or
-/// where the client is, by which certificate, and which method, host and path it meant. `proxy` becomes `HTTP_PROXY` where
-/// headers become variables; `script-name` and `path-info` split the path there; `x-platform-service` is what services say to each other.
+/// Names, in their usual spelling, that servers and frameworks trust as set by a proxy in front of them: the client's
+/// identity, address or certificate, and the original method, host and path. `proxy` becomes `HTTP_PROXY` where headers
+/// become variables; `script-name` and `path-info` split the path there; services identify themselves to each other by
+/// `x-platform-service`.
 const CLAIMS: [&str; 55] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -83,7 +84,7 @@ const CLAIMS: [&str; 55] = [
     "x-url-scheme",
     "x-verified-user",
 ];
-/// Beginnings of such names.
+/// Prefixes of such names.
 const CLAIMING_FAMILIES: [&str; 19] = [
     "oidc-claim-",
     "remote-",
@@ -106,31 +107,31 @@ const CLAIMING_FAMILIES: [&str; 19] = [
     "x-webauth-",
 ];
 
-/// Bytes of a name that are read in another spelling: more than any name, or beginning of one, that it is held against.
+/// Bytes of a name that are folded: more than any name or prefix that it is compared with.
 const MAX_FOLDED: usize = 64;
-/// Options that the headers of one hop list together. Honest clients list three; each one is looked up, so that a header of
-/// nothing else would cost a hundred times what its bytes cost.
+/// The maximum number of options in all hop-by-hop lists. Honest clients send three; each one is looked up, so an
+/// unlimited list would cost a hundred times what its bytes cost.
 pub(crate) const MAX_OPTIONS: usize = 64;
 
-/// Whether a name would be taken for framing, and is none.
+/// Whether a name would be mistaken for a framing header.
 pub(crate) fn is_taken_for_framing(name: &HeaderName) -> bool {
     folded(name).is_some_and(|folded| FRAMING.contains(&folded.as_str()))
 }
 
-/// Whether a name would be taken for one that the edge writes, or lets nobody claim.
+/// Whether a name would be mistaken for one that the gateway writes, or that clients may not claim.
 pub(crate) fn is_taken_for_the_edges(name: &HeaderName) -> bool {
     folded(name).is_some_and(|folded| folded == "x-correlation-id" || claims(&folded))
 }
 
-/// Whether a name, in its usual spelling, claims an identity, an address, a certificate, a host, a
-/// scheme, a method or a path for the request.
+/// Whether a name, in its usual spelling, claims an identity, an address, a certificate, a host, a scheme, a method or
+/// a path.
 pub(crate) fn claims(name: &str) -> bool {
     let begins = |family: &&str| name.starts_with(family);
     may_claim(name) && (CLAIMS.contains(&name) || CLAIMING_FAMILIES.iter().any(begins))
 }
 
-/// Whether a name begins as those that claim something do, in any spelling: hardly any other does, `x-…` aside, so that only
-/// these are looked up.
+/// Whether a name starts like one that claims something, in any spelling. Apart from `x-…` hardly any other name does,
+/// so only these are looked up.
 pub(crate) const fn may_claim(name: &str) -> bool {
     matches!(
         name.as_bytes(),
@@ -148,7 +149,7 @@ pub(crate) const fn may_claim(name: &str) -> bool {
     )
 }
 
-/// Whether `Connection` names a header that an upstream rests on.
+/// Whether `Connection` names a header on which an upstream relies.
 pub(crate) fn takes_too_much_away(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONNECTION).iter();
     let mut names =
@@ -156,7 +157,7 @@ pub(crate) fn takes_too_much_away(headers: &HeaderMap) -> bool {
     names.any(|name| RESTED_ON.iter().any(|rested_on| name.eq_ignore_ascii_case(rested_on.as_bytes())))
 }
 
-/// Whether headers that are read option by option list more of them than any honest client.
+/// Whether hop-by-hop lists contain more options than any honest client sends.
 pub(crate) fn lists_too_much(headers: &HeaderMap) -> bool {
     let lists = [CONNECTION, TE];
     let values = lists.iter().flat_map(|name| headers.get_all(name));
@@ -164,7 +165,7 @@ pub(crate) fn lists_too_much(headers: &HeaderMap) -> bool {
     values.map(options).sum::<usize>() > MAX_OPTIONS
 }
 
-/// The beginning of the name as such a server reads it, as much of it as any rule looks at; `None` where it reads the same.
+/// The start of the name as such a server reads it, as far as any rule compares it; `None` if it reads the same.
 pub(crate) fn folded(name: &HeaderName) -> Option<String> {
     let name = name.as_str();
     let is_other = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));

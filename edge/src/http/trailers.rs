@@ -1,32 +1,31 @@
-//! Which fields a trailer may hold. A field that says where a message goes, how long it is, who sent it, what its body is
-//! or how it is handled belongs in the head (RFC 9110, 6.5.1): a reader that merges trailers into heads would take it from
-//! a client that the edge has not checked there. Everything else passes, such as the status of gRPC and checksums
-//! (RFC 9530). Pure.
+//! Fields allowed in trailers. A field about routing, framing, the sender, the content or its handling belongs in the
+//! head (RFC 9110, 6.5.1): a reader that merges trailers into heads would accept from a client what the gateway has not
+//! checked there. Every other field passes, such as gRPC's status and checksums (RFC 9530). Pure.
 
 use http::HeaderMap;
 
 use crate::http::headers::{is_of_one_hop, remove};
 use crate::http::spelling;
 
-/// Beginnings of names that belong in the head.
+/// Prefixes of names that belong in the head.
 const FAMILIES: [&str; 7] = [
-    // The body's format, all but its checksum; and `Content-Security-Policy`.
+    // The body's format, except its checksum; and `Content-Security-Policy`.
     "content-",
-    // What the client takes, and on which condition.
+    // What the client accepts, and conditions.
     "accept-",
     "if-",
-    // Who forwarded it.
+    // Proxies.
     "proxy-",
-    // Who asks.
+    // The sender.
     "sec-",
     "x-auth-",
-    // Who may read the answer.
+    // Origins that may read the answer.
     "access-control-",
 ];
 /// Known only at the end of the body.
 const CHECKSUM: &str = "content-digest";
 
-/// Removes what belongs in the head.
+/// Removes the fields that belong in the head.
 pub(crate) fn strip(trailers: &mut HeaderMap) {
     remove(trailers, |name| {
         is_of_one_hop(name) || is_of_a_head(spelling::folded(name).as_deref().unwrap_or(name.as_str()))
@@ -44,17 +43,17 @@ fn is_of_a_head(name: &str) -> bool {
         || handles_the_answer(name)
 }
 
-/// Where the message goes.
+/// Routing.
 fn routes(name: &str) -> bool {
     matches!(name, "alt-svc" | "alt-used" | "host" | "max-forwards" | "via")
 }
 
-/// How long it is, and what holds for one connection.
+/// Framing and connection management.
 fn frames(name: &str) -> bool {
     matches!(name, "http2-settings" | "keep-alive" | "range" | "trailer" | "transfer-encoding")
 }
 
-/// Who asks, and what the request is called.
+/// The sender, and names of the request.
 fn says_who(name: &str) -> bool {
     matches!(
         name,
@@ -82,7 +81,7 @@ fn says_who(name: &str) -> bool {
     )
 }
 
-/// How the message is handled, by a cache, a browser or the edge itself.
+/// Handling of the message by a cache, a browser or the gateway itself.
 fn handles_the_answer(name: &str) -> bool {
     matches!(
         name,

@@ -1,5 +1,5 @@
-//! [`OpenRecord`]: the account of a request whose answer is under way, and of a tunnel while it lasts. It is closed when the last
-//! byte is sent or nobody wants any more: the request's span ends, and its line goes to the access log.
+//! [`OpenRecord`]: the access record of a request whose answer is being sent, or of an open tunnel. It is closed after
+//! the last byte or when the request is abandoned: the request's span ends, and its line goes to the access log.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use crate::config::Destination;
 use crate::metrics::ids::RequestIds;
 
-/// Where a worker's lines go.
+/// A worker's access log.
 pub(crate) type Log = Arc<Lines<AccessRecord>>;
 
-/// What is told of a request in the end: never a token, a body, or a path with ids; the subject only as a hash.
+/// The logged fields of a request: never a token, a body, or a path with ids; the subject only as a hash.
 pub(crate) struct AccessRecord {
     pub(crate) began: Instant,
     pub(crate) ids: RequestIds,
@@ -30,22 +30,22 @@ pub(crate) struct AccessRecord {
     pub(crate) received: Option<Arc<AtomicU64>>,
     pub(crate) from_edge: bool,
     pub(crate) reason: Cow<'static, str>,
-    /// The log, where it wants a line.
+    /// The log, if it is on.
     pub(crate) log: Option<Log>,
-    /// Known when it is closed.
+    /// Set when the record is closed.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
 
-/// A request that went to an upstream, and how long its answer's head took.
+/// A request sent to an upstream, and how long its answer's head took.
 pub(crate) struct Forwarded {
     pub(crate) to: Destination,
     pub(crate) took: Duration,
-    /// When it was there.
+    /// When the head arrived.
     pub(crate) at: Instant,
 }
 
-/// An account that is closed when this is dropped; none where nobody wants one.
+/// An access record that is closed when this is dropped; empty if the request is neither logged nor traced.
 #[derive(Default)]
 pub(crate) struct OpenRecord(Option<Box<AccessRecord>>);
 
@@ -54,14 +54,14 @@ impl OpenRecord {
         Self(None)
     }
 
-    /// Bytes of the answer's body went to the client.
+    /// Counts bytes of the answer's body sent to the client.
     pub(crate) fn sent(&mut self, bytes: usize) {
         if let Some(record) = &mut self.0 {
             record.bytes_out += u64::try_from(bytes).unwrap_or(u64::MAX);
         }
     }
 
-    /// Bytes that a tunnel has passed on so far, up and down.
+    /// Sets the bytes that a tunnel has carried so far, up and down.
     pub(crate) fn carried(&mut self, up: u64, down: u64) {
         if let Some(record) = &mut self.0 {
             (record.bytes_in, record.bytes_out) = (up, down);
@@ -73,7 +73,7 @@ impl OpenRecord {
         self.0.as_ref().map_or("", |record| &record.reason)
     }
 
-    /// The answer broke off after its head.
+    /// Records that the answer broke off after its head.
     pub(crate) fn broke_off(&mut self, reason: &'static str) {
         if let Some(record) = &mut self.0 {
             record.reason = Cow::Borrowed(reason);
@@ -96,7 +96,7 @@ impl std::fmt::Debug for OpenRecord {
 }
 
 impl AccessRecord {
-    /// Opens it: something of the request is still to come.
+    /// Opens the record while parts of the request are still to come.
     pub(crate) fn open(self) -> OpenRecord {
         OpenRecord(Some(Box::new(self)))
     }
@@ -154,7 +154,7 @@ impl Forwarded {
     }
 }
 
-/// The upper and the lower half.
+/// Splits the id into its upper and lower half.
 fn halves(id: TraceId) -> [u64; 2] {
     let id = u128::from_be_bytes(id.to_bytes());
     [id >> 64, id & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or_default())

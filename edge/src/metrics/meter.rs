@@ -1,5 +1,5 @@
-//! The gateway's metric families: those of the catalogue, and its own beyond it. It has no `/metrics` of its own: the
-//! aggregated route renders them. Every label has a fixed set of values, or the keys of the catalog.
+//! The gateway's metric families: those of the catalogue, and its own. It serves no `/metrics`: the aggregated route
+//! renders them. Every label has a fixed set of values, or the keys of the catalog.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,8 @@ use telemetry::{DURATION_BUCKETS, HttpSeries, Metrics, Tracer, method_label};
 
 use crate::metrics::tally::Tally;
 
-/// Counts what the edge does. Every worker has one; the families are everybody's, what is counted of every request its own.
+/// Counts the gateway's work. Every worker has its own; the families are shared, but counters updated by every request
+/// are per worker.
 #[derive(Clone)]
 pub(crate) struct Meter {
     counted: Arc<Counted>,
@@ -31,23 +32,23 @@ pub(crate) struct Meter {
     certificate_expiry: IntGaugeVec,
     keys_age: GaugeVec,
     upstream_connections: IntCounterVec,
-    /// Limits that bite outside a refusal.
+    /// Counters of limits that apply outside a refusal.
     pub(crate) tally: Tally,
 }
 
-/// What a worker has counted, which a scrape puts into the metrics: where all workers count in one place, each has to wait
-/// until the core of another gives it away.
+/// A worker's counters, which a scrape merges into the metrics: with shared counters the cores would contend for their
+/// cache lines.
 #[derive(Default)]
 struct Counted {
     counts: Mutex<Counts>,
     in_flight: AtomicI64,
 }
 
-/// Requests are counted many together, because what counts them is not in a core's nearest memory after a request.
+/// Requests are counted in batches, because the counters have left the core's cache after each request.
 #[derive(Default)]
 struct Counts {
     answered: Vec<Answered>,
-    /// The modules that `answered` went to.
+    /// The modules to which `answered` refers.
     modules: Vec<Arc<str>>,
     series: Series,
 }
@@ -58,12 +59,12 @@ struct Answered {
     method: &'static str,
     status: u16,
     elapsed: Duration,
-    /// Which of the modules it was forwarded to, and how long that took.
+    /// The index of the module it was forwarded to, and how long that took.
     forwarded: Option<(usize, Duration)>,
 }
 
-/// The series that a worker has looked up. They are bounded by what there is: the table's routes, the catalog's modules, and
-/// the statuses of HTTP.
+/// The series that a worker has looked up. Bounded by the table's routes, the catalog's modules and the statuses of
+/// HTTP.
 #[derive(Default)]
 struct Series {
     http: BTreeMap<(usize, usize, u16), HttpSeries>,
@@ -72,13 +73,13 @@ struct Series {
 
 type CountersByStatus = Vec<(u16, LocalIntCounter)>;
 
-/// So many requests are counted together.
+/// Requests counted per batch.
 const BATCH: usize = 128;
 
-/// Whether requests are counted at all; only `loadtests/observe/cost` builds an edge that does not, to compare.
+/// Whether requests are counted at all; only `loadtests/observe/cost` builds a gateway without counting, to compare.
 pub(crate) const OBSERVED: bool = !cfg!(feature = "unobserved");
 
-/// How a TLS handshake went.
+/// The result of a TLS handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handshake {
     Done,
@@ -86,7 +87,7 @@ pub(crate) enum Handshake {
     TimedOut,
 }
 
-/// What is read at the moment of a scrape; what is not known has no series.
+/// Values read at scrape time; unknown ones have no series.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Present {
     pub(crate) catalog_revision: Option<i64>,
@@ -95,7 +96,7 @@ pub(crate) struct Present {
     pub(crate) keys_age: Option<Duration>,
 }
 
-/// Connections to one upstream since the edge began: those that a request found open, and those that it had to make.
+/// Connections to one upstream since the gateway started: reused by requests, and dialled for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) upstream: String,
@@ -219,7 +220,7 @@ impl Meter {
         self.gather();
         for Lines { upstream, reused, dialled } in lines {
             for (source, count) in [("pool", *reused), ("dial", *dialled)] {
-                // Counted where no two workers meet; here only the sum is brought up to date.
+                // Counted per worker without contention; this only updates the sum.
                 let counter = self.upstream_connections.with_label_values(&[upstream.as_str(), source]);
                 counter.inc_by(count.saturating_sub(counter.get()));
             }
@@ -241,7 +242,7 @@ impl Meter {
         self.metrics.render()
     }
 
-    /// What makes the edge's spans, where traces are on.
+    /// Returns the tracer of the gateway's spans, if tracing is on.
     pub(crate) fn tracer(&self) -> prometheus::Result<Option<Tracer>> {
         Tracer::of("gateway", &self.metrics)
     }
@@ -254,7 +255,7 @@ impl Meter {
         })
     }
 
-    /// Puts into the metrics what the workers have counted.
+    /// Merges the workers' counters into the metrics.
     fn gather(&self) {
         let workers = lock(&self.workers);
         let in_flight = workers.iter().map(|counted| counted.in_flight.load(Ordering::Relaxed)).sum();
@@ -266,7 +267,7 @@ impl Meter {
         }
     }
 
-    /// The same families for another worker.
+    /// Returns the same families with counters for another worker.
     pub(crate) fn for_worker(&self) -> Self {
         let counted = Arc::<Counted>::default();
         lock(&self.workers).push(Arc::clone(&counted));
@@ -289,7 +290,7 @@ impl Meter {
         }
     }
 
-    /// One answered request; where it was forwarded to a module, with that and how long it took.
+    /// Counts an answered request, and its forwarding to a module with the time that took.
     pub(crate) fn answered(
         &self,
         route: &'static str,
@@ -299,7 +300,7 @@ impl Meter {
         forwarded: Option<(&Arc<str>, Duration)>,
     ) {
         let method = method_label(method.as_str());
-        // This worker's own, so the lock is waited for only beside a scrape, and then for microseconds.
+        // This worker's own lock, contended only during a scrape, and then for microseconds.
         let mut counts = lock(&self.counted.counts);
         let forwarded = forwarded.map(|(module, took)| (counts.number(module), took));
         counts.answered.push(Answered { route, method, status, elapsed, forwarded });
@@ -308,12 +309,12 @@ impl Meter {
         }
     }
 
-    /// Apart from [`Meter::answered`], which most requests are done with.
+    /// Separate from [`Meter::answered`], because most requests do not get here.
     #[inline(never)]
     fn count(&self, counts: &mut Counts) {
         let Counts { answered, modules, series } = counts;
         for Answered { route, method, status, elapsed, forwarded } in answered.drain(..) {
-            // Labels are constants, so their address says which one it is.
+            // Labels are constants, so their addresses identify them.
             let entry = series.http.entry((route.as_ptr().addr(), method.as_ptr().addr(), status));
             entry.or_insert_with(|| self.metrics.http().series(route, method, status)).observe(elapsed);
             let module = forwarded.and_then(|(number, took)| Some((modules.get(number)?, took)));
@@ -324,7 +325,7 @@ impl Meter {
         modules.clear();
     }
 
-    /// One request that was forwarded to a module, with the status the client gets.
+    /// Counts a request forwarded to a module, with the status that the client gets.
     fn forwarded(&self, series: &mut Series, module: &Arc<str>, status: u16, took: Duration) {
         let Some((duration, counters)) = series.forwarded.get_mut(module) else {
             let duration = self.upstream_duration.with_label_values(&[module]).local();
@@ -341,12 +342,12 @@ impl Meter {
         counters.push((status, counter));
     }
 
-    /// One request that the edge refused; `reason` is one of a fixed set.
+    /// Counts a request that the gateway refused; `reason` is one of a fixed set.
     pub(crate) fn refused(&self, reason: &'static str) {
         self.refusals.with_label_values(&[reason]).inc();
     }
 
-    /// One handshake that came to its end; one that failed agreed on no version.
+    /// Counts a finished handshake; a failed one has no version.
     pub(crate) fn shook_hands(&self, result: Handshake, version: &'static str) {
         self.handshakes.with_label_values(&[result.word(), version]).inc();
     }
@@ -361,7 +362,7 @@ impl Meter {
 }
 
 impl Counts {
-    /// Which of the modules this is. That two handles of one are two of them does no harm.
+    /// Returns the module's index. Two handles of one module may get two indexes, which is harmless.
     fn number(&mut self, module: &Arc<str>) -> usize {
         self.modules.iter().position(|known| Arc::ptr_eq(known, module)).unwrap_or_else(|| {
             self.modules.push(Arc::clone(module));

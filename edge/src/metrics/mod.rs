@@ -1,5 +1,5 @@
-//! What the gateway tells of itself: metric families (`meter`), counters of limits (`tally`), the ids of a request (`ids`) and
-//! its line in the access log (`access`).
+//! The gateway's observability: metric families (`meter`), counters of limits (`tally`), the ids of a request (`ids`)
+//! and its line in the access log (`access`).
 
 pub(crate) mod access;
 pub(crate) mod ids;

@@ -1,4 +1,4 @@
-//! Counters of the limits that bite outside a refusal: each limit of the edge shows in a number when it is met.
+//! Counters of limits that apply outside a refusal: every limit of the gateway shows in a counter when it is reached.
 
 use prometheus::{IntCounter, IntCounterVec, Opts};
 
@@ -14,36 +14,36 @@ pub(crate) struct Tally {
     closed: IntCounterVec,
     cut_off: IntCounterVec,
     proxy_headers: IntCounterVec,
-    /// Lines of the access log that found no room.
+    /// Lines dropped because the access log's queue was full.
     pub(crate) log_dropped: IntCounter,
 }
 
-/// What came of TLS files that had changed.
+/// The result of reloading changed TLS files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reload {
     Used,
     Refused,
 }
 
-/// What new connections had to wait for.
+/// What new connections waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// As many connections are open as may be.
+    /// The connection limit is reached.
     Connections,
-    /// As many handshakes are under way as may be.
+    /// The handshake limit is reached.
     Handshakes,
-    /// The process has no free file descriptors, or the system refused otherwise.
+    /// The process has no free file descriptors, or accepting failed otherwise.
     Descriptors,
 }
 
 /// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// Its address has as many as it may.
+    /// Its address is at its connection limit.
     AddressLimit,
-    /// It said nothing, or asked for nothing more, and others waited for a place.
+    /// It was silent or idle, and others waited for a permit.
     Evicted,
-    /// Its client sent more frames than it may that bring no work.
+    /// Its client sent too many frames without work.
     Flood,
 }
 

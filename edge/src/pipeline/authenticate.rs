@@ -1,4 +1,4 @@
-//! The bearer of a request becomes a [`Caller`]. Only this step makes one.
+//! Turns the bearer of a request into a [`Caller`]. Only this step creates one.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::pipeline::refusal::Refusal;
 /// The subject of a request's valid token.
 pub(crate) struct Caller<'a> {
     pub(crate) claims: Arc<Claims>,
-    /// The token as it came: the edge's own questions about the subject carry it on.
+    /// The token as received: the gateway's own questions about the subject carry it on.
     pub(crate) token: &'a [u8],
 }
 
-/// Verifies the request's token, or knows it from before.
+/// Verifies the request's token, or finds it in the cache of verified tokens.
 pub(crate) async fn authenticate<'a>(
     tokens: &VerifiedTokens,
     guarded: &'a Guarded,

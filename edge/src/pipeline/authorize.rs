@@ -1,4 +1,4 @@
-//! The route's guard and the catalog gate: [`Authorized`] exists only when they have said yes. They fail closed.
+//! The route's guard and the catalog gate: [`Authorized`] exists only when they allow the request. They fail closed.
 
 use crate::config::Destination;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::pipeline::routes::{Guard, Query, Target, Then};
 use crate::pipeline::worker::Worker;
 use crate::upstream::target::Upstream;
 
-/// Who answers a request that may go on.
+/// Who answers an authorized request.
 #[derive(Debug)]
 pub(crate) enum Authorization {
     /// An upstream.
     Upstream(Authorized),
-    /// The edge itself: the aggregated metrics.
+    /// The gateway itself: the aggregated metrics.
     AggregatedMetrics,
 }
 
-/// A request that may go to an upstream, and to which.
+/// A request that may be forwarded, and its upstream.
 #[derive(Debug)]
 pub(crate) struct Authorized {
     pub(crate) target: Destination,
     pub(crate) upstream: Arc<Upstream>,
-    /// Path and query as the upstream gets them, where they are not the client's own.
+    /// Path and query for the upstream, where they differ from the client's.
     pub(crate) path_and_query: Option<String>,
     pub(crate) body_limit: Option<usize>,
     pub(crate) then: Then,
 }
 
-/// Asks the guard of a fixed route, or the catalog for a module.
+/// Checks the guard of a fixed route, or the catalog for a module.
 pub(crate) async fn authorize(
     worker: &Worker,
     guarded: &Guarded,
@@ -66,7 +66,7 @@ fn row<'a>(
     })
 }
 
-/// The identity provider needs no bearer: this is where bearers come from.
+/// Authorizes a request to the identity provider. It needs no bearer, because the provider issues the bearers.
 #[inline(never)]
 pub(crate) fn provider(worker: &Worker, guarded: &Guarded, path: &str) -> Authorized {
     Authorized {
@@ -105,7 +105,7 @@ async fn directory(
     if answer.held { Ok(()) } else { Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason })) }
 }
 
-/// A registered app's service account whose account may act, or a superadmin: one answer of authz tells both.
+/// Admits a registered app's service account whose account may act, or a superadmin; one answer of authz covers both.
 async fn app_backend(worker: &Worker, guarded: &Guarded, caller: &Caller<'_>) -> Result<(), Refusal> {
     let catalog = Option::clone(&worker.catalog.present());
     let subject = &caller.claims.subject;
@@ -117,7 +117,7 @@ async fn app_backend(worker: &Worker, guarded: &Guarded, caller: &Caller<'_>) ->
         return Ok(());
     }
     if catalog.is_none() {
-        // Without a catalog nobody knows whether this is an app, so this is no denial.
+        // Without a catalog the gateway cannot tell whether this is an app, so this is no denial.
         return Err(Refusal::Unavailable { dependency: Service::Registry, reason: "no_catalog" });
     }
     Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason }))
@@ -171,7 +171,7 @@ fn with_query(path: &str, query: Option<&str>) -> String {
     query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
 }
 
-/// The query with the bearer's own subject as the only `kcSub`, however the client spelled its own.
+/// The query with the bearer's own subject as the only `kcSub`, however the client spelled that name.
 fn own_subject(query: Option<&str>, subject: &str) -> String {
     let is_subject = |pair: &&str| !names_subject(pair.split('=').next().unwrap_or_default());
     let mut pairs: Vec<&str> =
@@ -181,7 +181,7 @@ fn own_subject(query: Option<&str>, subject: &str) -> String {
     pairs.join("&")
 }
 
-/// Whether a query name, once decoded, is `kcSub`; case is ignored, because a lenient reader might.
+/// Whether a query name decodes to `kcSub`, ignoring case because a lenient parser might.
 fn names_subject(name: &str) -> bool {
     crate::pipeline::path::decode_text(name)
         .is_none_or(|name| name.trim_ascii().eq_ignore_ascii_case(b"kcSub"))

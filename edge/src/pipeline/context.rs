@@ -1,5 +1,5 @@
-//! What is remembered of a request along its way, for the answer: its names, the origin, metrics, and the account that is
-//! closed when the answer's last byte is gone.
+//! State kept for a request until its answer ends: ids, origin, metrics, and the access record, which is closed after
+//! the answer's last byte.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ use crate::pipeline::route::Route;
 use crate::pipeline::worker::Worker;
 use crate::response::body::EdgeBody;
 
-/// A year, as is usual: browsers that come less often ask without TLS once more. Of this host alone: names below it may be
-/// somebody else's.
+/// One year, as is usual: a browser that returns later makes one request without TLS. Covers this host alone: its
+/// subdomains may belong to others.
 const FROM_NOW_ON: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// What came of a request.
+/// The result of a request.
 struct Outcome {
     status: u16,
     elapsed: Duration,
@@ -39,7 +39,7 @@ struct Outcome {
     reason: Cow<'static, str>,
 }
 
-/// A request's memory.
+/// The request context.
 pub(crate) struct RequestContext {
     pub(crate) ids: RequestIds,
     pub(crate) origin: Option<HeaderValue>,
@@ -51,9 +51,9 @@ pub(crate) struct RequestContext {
     forwarded: Option<Forwarded>,
     taken: Option<Taken>,
     received: Option<Arc<AtomicU64>>,
-    /// Where its line goes.
+    /// Where the access record is logged.
     log: Option<Log>,
-    /// The answer demands TLS of the client's next request.
+    /// The answer carries `Strict-Transport-Security`.
     demands_tls: bool,
 }
 
@@ -76,7 +76,7 @@ impl RequestContext {
         }
     }
 
-    /// Counts the bytes of the request's body, where somebody will be told.
+    /// Counts the bytes of the request's body if the request is logged.
     pub(crate) fn listen(&mut self, body: &mut RequestBody) {
         if self.log.is_some() {
             self.received = body.listen();
@@ -95,7 +95,7 @@ impl RequestContext {
         self.caller = Some(Arc::clone(&caller.claims));
     }
 
-    /// What a rate limit said of this request; refuses where it said no.
+    /// Records a rate limit's result; refuses if the limit is exceeded.
     pub(crate) fn limited(&mut self, worker: &Worker, taken: Option<Taken>) -> Result<(), Refusal> {
         self.taken = taken;
         let Some(refusal) = taken.and_then(Taken::refusal) else { return Ok(()) };
@@ -103,12 +103,12 @@ impl RequestContext {
         Err(refusal)
     }
 
-    /// It went to an upstream, whose answer `took` so long and came `at` this moment.
+    /// Records that an upstream answered after `took`, at the moment `at`.
     pub(crate) fn forwarded(&mut self, to: Destination, took: Duration, at: Instant) {
         self.forwarded = Some(Forwarded { to, took, at });
     }
 
-    /// The answer, marked, counted and logged.
+    /// Finishes the request: renders the answer, marks it, counts it and opens its access record.
     pub(crate) fn finish(
         mut self,
         worker: &Worker,
@@ -146,7 +146,7 @@ impl RequestContext {
         response
     }
 
-    /// Nobody waits for the answer any more, and its head was not sent: the client has gone, or a drain has ended.
+    /// Records a request whose answer's head was not sent: the client has gone, or a drain has ended.
     pub(crate) fn abandoned(self) {
         if self.wanted() {
             let elapsed = self.began.elapsed();
@@ -156,7 +156,7 @@ impl RequestContext {
         }
     }
 
-    /// Somebody will be told of it in the end.
+    /// Whether the request is logged or traced.
     const fn wanted(&self) -> bool {
         self.log.is_some() || self.ids.span().is_some()
     }

@@ -1,5 +1,5 @@
-//! CORS: which origins may read the answers. A preflight is answered before anything else; headers go on every answer,
-//! refusals included; any other origin gets none.
+//! CORS: which origins may read answers. A preflight is answered before any other step; every answer, refusals
+//! included, carries the headers for an allowed origin and none for any other.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,23 +14,23 @@ const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, 
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, if-match, traceparent, x-correlation-id",
 );
-/// What a browser's code needs beyond what every script may read: the edge's own, and those that its upstreams' APIs document.
-/// OPERATIONS.md lists them.
+/// Headers that browser code needs beyond the CORS-safelisted ones: the gateway's own, and those that the APIs of its
+/// upstreams document. OPERATIONS.md lists them.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "allow, content-disposition, deprecation, etag, idempotency-replayed, link, location, ratelimit, ratelimit-policy, \
      retry-after, sunset, www-authenticate, x-correlation-id, x-result-truncated",
 );
-/// Ten minutes: long enough to spare most preflights, short enough for a changed list to arrive.
+/// Ten minutes: long enough to save most preflights, short enough for a changed list to take effect.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The request's origin, where it is one that may read answers.
+/// The request's origin, if it may read answers.
 pub(crate) fn allowed_origin(headers: &HeaderMap, allowed: &[String]) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let text = origin.to_str().ok()?.to_ascii_lowercase();
     allowed.contains(&text).then(|| origin.clone())
 }
 
-/// Whether a browser asks for permission.
+/// Whether the request is a CORS preflight.
 pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     request.method() == Method::OPTIONS
@@ -38,7 +38,7 @@ pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight; [`mark`] adds the origin where it is allowed.
+/// Answers a preflight; [`mark`] adds the origin if it is allowed.
 pub(crate) fn preflight(origin: Option<&HeaderValue>) -> Response<EdgeBody> {
     let mut response = Response::new(EdgeBody::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -51,7 +51,7 @@ pub(crate) fn preflight(origin: Option<&HeaderValue>) -> Response<EdgeBody> {
     response
 }
 
-/// Marks an answer for its origin.
+/// Adds the CORS headers to an answer.
 pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>) {
     headers.append(VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = origin {

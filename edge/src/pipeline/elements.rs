@@ -4,8 +4,8 @@
 use crate::config::OwnHosts;
 use crate::pipeline::guard::is_host;
 
-/// The list without the pairs that claim another host than the platform's own. `None` where nothing is left, or where a
-/// quoted value does not end: two readers could take it differently.
+/// Returns the list without the pairs that claim a host other than the platform's own. `None` if nothing is left, or if
+/// a quoted value is unterminated, which parsers read differently.
 pub(crate) fn without_other_hosts(list: &str, hosts: &OwnHosts) -> Option<String> {
     let elements: Vec<String> = split(list, ',')?
         .into_iter()
@@ -25,7 +25,7 @@ fn fits(pair: &str, hosts: &OwnHosts) -> bool {
     !name.trim().eq_ignore_ascii_case("host") || (is_host(bare) && hosts.own(bare))
 }
 
-/// The parts between separators that are not quoted; `None` where a quote does not end.
+/// Splits at separators outside quotes; `None` if a quote is unterminated.
 fn split(text: &str, separator: char) -> Option<Vec<&str>> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = text.split(|next: char| {

@@ -1,6 +1,6 @@
-//! What an upstream is told of the client's address, scheme and host. A client's own claims are replaced, unless the peer
-//! is a trusted proxy; then its address is appended, and its scheme and host are kept, a host only if it is one of the
-//! platform's own. Pure.
+//! Headers that tell an upstream the client's address, scheme and host. A client's own claims are replaced, unless the
+//! peer is a trusted proxy; then its address is appended, and its scheme and host are kept, the host only if it is one
+//! of the platform's own. Pure.
 
 use std::net::IpAddr;
 
@@ -17,20 +17,20 @@ use crate::pipeline::guard::is_host;
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-/// Bytes of an element besides its address and its host, at most.
+/// The maximum size of an element, apart from its address and host.
 const ELEMENT: usize = "for=\"[]\";host=\"\";proto=https".len();
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sender<'a> {
     pub(crate) peer: Peer,
-    /// What the peer says of its own client is believed.
+    /// The peer is a trusted proxy, so its claims about its client are believed.
     pub(crate) behind_trusted_proxy: bool,
-    /// The only hosts that anybody may claim.
+    /// The only hosts that may be claimed.
     pub(crate) hosts: &'a OwnHosts,
 }
 
-/// Rewrites the headers. `host` is the request's own, or what it is taken to be.
+/// Rewrites the headers. `host` is the request's own, or the one assumed for it.
 pub(crate) fn rewrite(headers: &mut HeaderMap, marks: Marks, from: Sender<'_>, host: &HeaderValue) {
     let Sender { peer, behind_trusted_proxy, hosts } = from;
     let address = text_of(peer.address.ip().to_canonical());
@@ -51,15 +51,16 @@ pub(crate) fn rewrite(headers: &mut HeaderMap, marks: Marks, from: Sender<'_>, h
         (HOST, public),
         (FORWARDED, value(listed(believed.forwarded, element))),
     ] {
-        // Addresses and checked hosts are header values; anything else is left out rather than forwarded half.
+        // Addresses and checked hosts are valid header values; any other value is omitted rather than forwarded in
+        // part.
         if let Some(value) = value {
             headers.insert(name, value);
         }
     }
 }
 
-/// Whether a header claims who the client is or what it asked for, or is written so that a server might take it for one that
-/// the edge writes. Some servers and frameworks believe another host or path than the request's own.
+/// Whether a header claims the client's identity or target, or is spelled so that a server might mistake it for a
+/// header that the gateway writes. Some servers and frameworks prefer such a header to the request's own host or path.
 pub(crate) fn is_of_family(name: &HeaderName) -> bool {
     spelling::claims(name.as_str()) || spelling::is_taken_for_the_edges(name)
 }
@@ -85,7 +86,7 @@ impl Claims {
     }
 }
 
-/// The host that a proxy says its client asked for: the first of a list, which is the outermost proxy's.
+/// The host that a proxy says its client asked for: the first of the list, which the outermost proxy wrote.
 pub(crate) fn claimed_host(headers: &HeaderMap) -> Option<&str> {
     let first = headers.get(HOST)?.to_str().ok()?.split(',').next()?.trim();
     is_host(first).then_some(first)
@@ -103,7 +104,7 @@ fn listed(before: Option<String>, last: String) -> String {
     }
 }
 
-/// An address as it is written everywhere; four numbers need no formatter.
+/// Formats an address; IPv4 does not go through `fmt`.
 fn text_of(address: IpAddr) -> String {
     let IpAddr::V4(address) = address else { return address.to_string() };
     let mut text = String::with_capacity("255.255.255.255".len());
@@ -116,7 +117,7 @@ fn text_of(address: IpAddr) -> String {
     text
 }
 
-/// One element of `Forwarded` (RFC 7239): what is no token is quoted.
+/// Formats one element of `Forwarded` (RFC 7239), quoting values that are not tokens.
 fn element(address: &str, scheme: &str, host: &HeaderValue) -> String {
     let (before, after) = if address.contains(':') { ("for=\"[", "]\"") } else { ("for=", "") };
     let host = host.to_str().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The first step: what holds for every request whatever it means. Framing and limits, then (after the preflight) the
-//! headers that claim an identity. [`Framed`] and [`Guarded`] exist only through these checks.
+//! The first step: checks that apply to every request, whatever its route. Framing and limits come first, then (after
+//! the preflight) the headers that claim an identity. [`Framed`] and [`Guarded`] exist only through these checks.
 
 use std::net::Ipv6Addr;
 
@@ -17,7 +17,7 @@ use crate::pipeline::refusal::Refusal;
 use crate::pipeline::upgrade::Upgrade;
 use crate::pipeline::{forwarded, upgrade};
 
-/// Paths that balancers ask by address, and some of them over HTTP/1.0.
+/// Paths that balancers request by address, some of them over HTTP/1.0.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// A request within the limits, for one known host.
@@ -28,20 +28,20 @@ pub(crate) struct Framed {
     marks: Marks,
 }
 
-/// A request that claims nothing it may not claim.
+/// A request without headers that claim an identity or mislead a later reader.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     pub(crate) request: Request<RequestBody>,
     pub(crate) host: HeaderValue,
     pub(crate) marks: Marks,
-    /// The protocol that it asks for instead of HTTP.
+    /// The protocol that the request upgrades to.
     pub(crate) upgrade: Option<Upgrade>,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
     pub(crate) ids: RequestIds,
 }
 
-/// Checks limits and host. Upstreams hear only of the platform's own hosts, because they put what they hear into links.
+/// Checks limits and host. Upstreams see only the platform's own hosts, because they build links from them.
 pub(crate) fn frame(
     config: &EdgeConfig,
     peer: Peer,
@@ -66,7 +66,7 @@ pub(crate) fn frame(
     Ok(Framed { request, host, marks })
 }
 
-/// Refuses headers that claim an identity, or that mislead whoever reads them next.
+/// Refuses headers that claim an identity or would mislead a later reader.
 pub(crate) fn guard(
     config: &EdgeConfig,
     peer: Peer,
@@ -82,8 +82,8 @@ pub(crate) fn guard(
     Ok(Box::new(Guarded { request, host, marks, upgrade, peer, behind_trusted_proxy, ids }))
 }
 
-/// The host that a request for another one is taken to be for. A strict edge refuses it, unless a trusted proxy says that
-/// its client asked for an own host, or a balancer asks for the edge's health, which it does by address.
+/// Resolves the host of a request for a foreign host. A strict gateway refuses it, unless a trusted proxy says that its
+/// client asked for an own host, or the request is a balancer's health probe, which goes by address.
 #[cold]
 #[inline(never)]
 fn of_another_host<B>(config: &EdgeConfig, peer: Peer, request: &Request<B>) -> Result<HeaderValue, Refusal> {
@@ -103,17 +103,17 @@ pub(crate) fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Ref
         return Err(Refusal::IdentityHeader(name.to_string()));
     }
     if marks.has(Marks::SPELLED) && headers.keys().any(spelling::is_taken_for_framing) {
-        return Err(Refusal::Misleading("A header would be taken for the framing of the body."));
+        return Err(Refusal::Misleading("A header could be mistaken for the framing of the body."));
     }
     if marks.has(Marks::EXPECT) && expects_the_unknown(headers) {
         return Err(Refusal::Expectation);
     }
     if (marks.has(Marks::CONNECTION) || marks.has(Marks::TE)) && spelling::lists_too_much(headers) {
-        return Err(Refusal::Misleading("The headers of this connection list too much."));
+        return Err(Refusal::Misleading("The hop-by-hop headers list too many options."));
     }
     if marks.has(Marks::CONNECTION) && spelling::takes_too_much_away(headers) {
         return Err(Refusal::Misleading(
-            "The Connection header names a header that is not of this connection.",
+            "The Connection header names a header that is not a hop-by-hop header.",
         ));
     }
     Ok(())
@@ -139,7 +139,7 @@ fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal>
     }
 }
 
-/// The one host the request is for: the target's own, or exactly one `Host`; both, where both are there, the same.
+/// The single host of the request: the target's own, or exactly one `Host`; if both are present, they must be equal.
 fn host_of<B>(request: &Request<B>) -> Result<HeaderValue, &'static str> {
     if request.uri().scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
         return Err("The target's scheme is not HTTP's.");
@@ -169,7 +169,8 @@ fn host_of<B>(request: &Request<B>) -> Result<HeaderValue, &'static str> {
     value.filter(|_| is_host(host)).ok_or("The host is not well formed.")
 }
 
-/// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.
+/// Whether `text` is a name or an address with an optional port: stricter than a URL's authority, because upstreams put
+/// it into URLs.
 pub(crate) fn is_host(text: &str) -> bool {
     let (ids, rest) = if let Some(rest) = text.strip_prefix('[') {
         let Some((address, rest)) = rest.split_once(']') else { return false };

@@ -1,8 +1,8 @@
-//! The whole way of one request on one screen; the only file that knows the order. `handle` renders and counts around `admit`
-//! and `attempt`, whose every `?` is a refusal.
+//! The whole pipeline of one request on one screen; the only file that knows the order of the steps. `handle` renders
+//! and counts around `admit` and `attempt`, whose every `?` is a refusal.
 //!
-//! A step that most requests do not take, here and below, is a boxed future, made by a function that is not inlined: it takes
-//! neither room in every request's memory nor a place between the instructions of the ordinary way.
+//! Here and below, a step that most requests skip is a boxed future made by a function that is not inlined: it enlarges
+//! neither every request's future nor the code of the common path.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ use crate::response::body::EdgeBody;
 use crate::upstream::client::{Failure, Outgoing};
 use crate::upstream::target::Asker;
 
-/// One request, answered. What nobody has to be asked for is done at once: the future holds only what has to be remembered
-/// while others work, and is small.
+/// Answers one request. Steps that need no I/O run before the future is created, so the future holds only what must
+/// survive an await and stays small.
 pub(crate) fn handle(
     worker: &Arc<Worker>,
     peer: Peer,
@@ -41,7 +41,7 @@ pub(crate) fn handle(
     let mut trace = RequestContext::begin(worker, peer, &request);
     trace.listen(request.body_mut());
     let admitted = admit(worker, peer, request, &mut trace);
-    // Whatever drops this future before it has answered, the request has its line.
+    // The request is logged even if this future is dropped before it has answered.
     let mut trace = scopeguard::guard(trace, RequestContext::abandoned);
     async move {
         let mut answered = attempt(worker, admitted, &mut trace).await;
@@ -52,12 +52,12 @@ pub(crate) fn handle(
     }
 }
 
-/// What could not be read as a request is answered, marked, counted and logged like one.
+/// Answers input that could not be read as a request, with the same marking, counting and logging.
 pub(crate) fn refuse(worker: &Worker, peer: Peer, refused: HeadError) -> Response<EdgeBody> {
     RequestContext::begin(worker, peer, &Request::new(())).finish(worker, Err(Refusal::Head(refused)))
 }
 
-/// A request that is what it says, and means something.
+/// A request that passed the guard and matched a route, or was answered already.
 enum Admitted {
     Answered(Box<Response<EdgeBody>>),
     Going(Box<Guarded>, To),
@@ -119,7 +119,7 @@ async fn attempt(
     forward(worker, Outbound::build(&worker.config.hosts, *guarded, authorized)?, client, trace).await
 }
 
-/// Bad tokens take from the address's bucket, or guessing them would cost nothing.
+/// Requests with bad tokens draw on the address's bucket; otherwise guessing tokens would be free.
 #[cold]
 #[inline(never)]
 fn unless_limited(
@@ -140,7 +140,7 @@ async fn forward(
     let asking = outbound.trace();
     let terms = Terms {
         pause: worker.config.budgets.body_idle,
-        // Of a subject's it may be one direction of a stream, whose other direction answers it.
+        // A subject's body of unknown length may be one direction of a stream, whose other direction answers it.
         of_unknown_length: !client.has_subject(),
         rate: worker.config.timers.least_rate,
     };
@@ -167,8 +167,8 @@ async fn forward(
     }
 }
 
-/// The client's next request must see its own change; an edge that cannot see it in time answers all the same, because
-/// the change is made.
+/// Waits until the catalog holds the client's change, so that the client's next request sees it. On a timeout the
+/// gateway answers all the same, because the change is made.
 #[cold]
 #[inline(never)]
 fn settle(worker: &Worker, revision: i64, response: Response<EdgeBody>) -> BoxFuture<'_, Response<EdgeBody>> {
@@ -197,7 +197,7 @@ fn refused(worker: &Worker, failure: Failure, to: &Destination, limit: Option<us
     }
 }
 
-/// The client has its whole share of an upstream, or of the tunnels, which is nobody's loss but its own.
+/// Refuses a client that already uses its whole share of an upstream or of the tunnels; other clients are unaffected.
 #[cold]
 pub(crate) fn over_share(worker: &Worker, scope: &'static str) -> Refusal {
     worker.meter.tally.limited(scope);

@@ -1,5 +1,5 @@
-//! The answer as the client gets it: what belongs to the inner hop, or is the platform's alone to say, is removed; framing
-//! is rebuilt from the body.
+//! Builds the answer that the client gets: removes headers that belong to the inner hop or that only the platform may
+//! set; framing is rebuilt from the body.
 
 use contract::catalog::REVISION_HEADER;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, UPGRADE};
@@ -11,7 +11,7 @@ use crate::response::body::EdgeBody;
 
 const REVISION: HeaderName = HeaderName::from_static(REVISION_HEADER);
 
-/// Cleans an upstream's answer to a request of `method`, and yields the catalog revision it names.
+/// Cleans an upstream's answer to a request of `method`, and returns the catalog revision it names.
 pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Option<i64> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let without_body = *method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
@@ -24,7 +24,7 @@ pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Optio
         upgrade::agree(headers, protocol);
     }
     if let Some(length) = length {
-        // Nothing follows, so the length is the only thing that says how long the body would be.
+        // No body follows, so only this header states how long it would be.
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     revision?.to_str().ok()?.parse().ok()

@@ -1,4 +1,5 @@
-//! What the edge answers itself: its health for balancers (alive, and ready to take requests), and the aggregated metrics.
+//! Answers of the gateway itself: its health for balancers (alive, and ready to take requests), and the aggregated
+//! metrics.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) fn metrics(worker: &Arc<Worker>) -> BoxFuture<'_, Result<Response<Edg
     })
 }
 
-/// Answers a probe; nothing beyond the status is told.
+/// Answers a probe with its status alone.
 #[cold]
 #[inline(never)]
 pub(crate) fn probe(worker: &Worker, probe: Probe) -> Response<EdgeBody> {

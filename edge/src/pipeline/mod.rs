@@ -1,6 +1,6 @@
-//! One request through its steps, a file a step, in this order: `handle` (all steps on one screen) calls `guard`, `route`,
-//! `authenticate`, `provision`, `authorize`, `outbound`; every "no" is a `refusal`. `path`, `cors`, `forwarded` and `elements`
-//! are the pure rules behind them.
+//! The steps of one request, one file each, in this order: `handle` (all steps on one screen) calls `guard`, `route`,
+//! `authenticate`, `provision`, `authorize`, `outbound`; every rejection is a `refusal`. `path`, `cors`, `forwarded`
+//! and `elements` hold the pure rules behind them.
 
 pub(crate) mod authenticate;
 pub(crate) mod authorize;

@@ -1,5 +1,5 @@
-//! The request as the upstream gets it: the only file that writes request headers and paths. The client's bytes stay
-//! unless a rule changes them; framing is rebuilt from the body.
+//! Builds the request that the upstream gets: the only file that writes request headers and paths. The client's bytes
+//! stay unless a rule changes them; framing is rebuilt from the body.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::pipeline::routes::Then;
 use crate::upstream::client::Outgoing;
 use crate::upstream::target::Upstream;
 
-/// A request on its way out, and what has to be known when its answer comes.
+/// An outgoing request, and the state needed when its answer arrives.
 pub(crate) struct Outbound {
     pub(crate) outgoing: Outgoing,
     pub(crate) upstream: Arc<Upstream>,
@@ -68,8 +68,8 @@ impl Outbound {
         Ok(Box::new(Self { outgoing, upstream, to: target, method: parts.method, body_limit, then, ids }))
     }
 
-    /// The span of the forwarded request, where anybody will see it. Where traces are on, the upstream is told of the edge's
-    /// own span; where they are off, the client's words about its trace go on as they came.
+    /// Opens the span of the forwarded request, if it is recorded. With tracing on, the upstream gets the gateway's
+    /// span as parent; with tracing off, the client's trace headers pass unchanged.
     pub(crate) fn trace(&mut self) -> Option<Span> {
         self.ids.span()?;
         let asking = self.ids.ask(&self.method, self.to.name());
@@ -78,7 +78,7 @@ impl Outbound {
     }
 }
 
-/// The headers as the upstream gets them.
+/// Rewrites the headers for the upstream.
 pub(crate) fn rewrite(
     mut headers: HeaderMap,
     marks: Marks,
@@ -106,9 +106,9 @@ pub(crate) fn rewrite(
     Ok(headers)
 }
 
-/// Several `Cookie` fields become one, in their order: HTTP/2 lets a client split them (RFC 9113, 8.2.3), and a server of
-/// HTTP/1.1 may read only the first. Each field came with a name that the limit on the head has counted, so the joined value
-/// is within that limit.
+/// Joins several `Cookie` fields into one, in order: HTTP/2 lets a client split them (RFC 9113, 8.2.3), and an HTTP/1.1
+/// server may read only the first. The head's limit counts each field with its name, so the joined value is within that
+/// limit.
 fn join_cookies(headers: &mut HeaderMap) -> Result<(), Refusal> {
     let mut crumbs = headers.get_all(COOKIE).iter();
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return Ok(()) };
@@ -122,7 +122,7 @@ fn join_cookies(headers: &mut HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `TE: trailers` is the one thing of `TE` that can be promised on.
+/// Whether the client accepts trailers, the only part of `TE` that can be passed on.
 fn wants_trailers(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(TE).iter().filter_map(|value| value.to_str().ok());
     values.any(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case("trailers")))

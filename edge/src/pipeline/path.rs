@@ -1,49 +1,49 @@
-//! What a path may be read as by the servers behind the edge: one that decodes once, twice or three times, merges slashes,
-//! strips path parameters, takes a backslash for a slash, or folds look-alikes. The client's bytes go upstream, so a path
-//! goes on only when every one of these readings keeps it below the prefix that the edge decides by. Pure, and linear in
-//! the path's bytes: three passes that decode and one that looks.
+//! How the servers behind the gateway may read a path: decoding once, twice or three times, merging slashes, stripping
+//! path parameters, treating a backslash as a slash, or folding look-alikes. The client's bytes go upstream, so a path
+//! passes only if every one of these readings stays below the prefix on which the gateway decided. Pure, and linear in
+//! the path's length: three decoding passes and one scan.
 //!
 //! # The rule
-//! A path that goes on has no dot segment in any reading, so no reading climbs out of `/api/<key>/`, of a fixed row's
-//! parameter, or of a provider's prefix. Its first three segments are written plainly, so every reading begins alike.
-//! Dot segments that stay inside are refused as well: clients resolve them before they send (RFC 3986, 5.2.4), so refusing
-//! them costs nobody anything, and which of them stay inside is what servers disagree on.
+//! A path that passes has no dot segment in any reading, so no reading climbs out of `/api/<key>/`, of a fixed row's
+//! parameter, or of a provider's prefix. Its first three segments are written plainly, so every reading starts with the
+//! same ones. Dot segments that stay inside are refused too: clients resolve them before they send (RFC 3986, 5.2.4),
+//! so refusing them costs nothing, and servers disagree on which of them stay inside.
 //!
-//! # Why one look is enough
-//! Decoding changes escapes alone. Separators, dots, blanks and parameters that one decoding lays bare stay in all further
-//! ones, so the text that is decoded to its end shows every dot segment that any reading on the way has.
+//! # Why one scan is enough
+//! Decoding changes only escapes. Separators, dots, blanks and parameters that one decoding exposes stay in all further
+//! ones, so the fully decoded text shows every dot segment of every intermediate reading.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-/// How many segments decide where a request goes; they stand there as they are meant.
+/// How many leading segments decide where a request goes; they must be written without escapes.
 const DECIDING_SEGMENTS: usize = 3;
-/// Escapes within escapes that are read: a proxy, a framework and a careless handler behind the edge decode once each.
+/// Nested escapes that are decoded: a proxy, a framework and a careless handler behind the gateway decode once each.
 const MAX_NESTING: usize = 3;
-/// More segments than any row has, so that counting them ends early. The longest row has seven.
+/// One more segment than the longest row has, so that counting stops early.
 const MAX_ROW_SEGMENTS: usize = 8;
-/// Segments by which the provider's own parts are known: `auth`, `realms`, `master`.
+/// Leading segments that identify the provider's own parts: `auth`, `realms`, `master`.
 const PROVIDER_SEGMENTS: usize = 3;
-/// Names that are resolved to find those. Only dot segments make the later ones matter, and they are refused in any case.
+/// Names resolved to find those. Later names could matter only through dot segments, which are refused anyway.
 const MAX_RESOLVED_NAMES: usize = 32;
 /// The identity provider's prefixes.
 const PROVIDER_PREFIXES: [&[u8]; 3] = [b"auth", b"realms", b"resources"];
-/// What the provider keeps to itself: administration, probes, metrics, a framework's console.
+/// Parts that the provider does not expose: administration, probes, metrics, a framework's console.
 const PROVIDER_RESERVED: [&[u8]; 5] = [b"admin", b"health", b"metrics", b"q", b"ready"];
 
-/// Why a path does not go on.
+/// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadPath {
     /// `%` without two hexadecimal digits, or no leading slash.
     Malformed,
-    /// Servers may read it in different ways, and one of them as something else than the edge.
+    /// Servers may read it in different ways, at least one of which differs from the gateway's.
     TwoReadings,
-    /// Escapes are nested deeper than anybody is known to decode.
+    /// Escapes are nested deeper than any known server decodes.
     TooNested,
 }
 
-/// A path as it came and as it reads when nothing is left to decode.
+/// A path as received and fully decoded.
 #[derive(Debug)]
 pub(crate) struct Reading<'a> {
     path: &'a str,
@@ -51,7 +51,7 @@ pub(crate) struct Reading<'a> {
     is_plain: bool,
 }
 
-/// One segment in both readings.
+/// One segment, raw and decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment<'a> {
     pub(crate) raw: &'a str,
@@ -65,7 +65,7 @@ impl Segment<'_> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads a path. It is not judged yet.
+    /// Reads a path without judging it.
     pub(crate) fn of(path: &'a str) -> Result<Self, BadPath> {
         if !path.starts_with('/') {
             return Err(BadPath::Malformed);
@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
         Ok(Self { path, decoded, is_plain: false })
     }
 
-    /// Whether every server reads it as the edge does, as far as the decision goes.
+    /// Whether every server reads the path as the gateway does, as far as the decision goes.
     pub(crate) fn reads_one_way(&self) -> Result<(), BadPath> {
         if self.is_plain {
             return Ok(());
@@ -98,8 +98,9 @@ impl<'a> Reading<'a> {
         if deciding.any(hides) { Err(BadPath::TwoReadings) } else { Ok(()) }
     }
 
-    /// Whether it leads to a part of the provider that is nobody's business outside: its administration, its own probes and
-    /// metrics, its master realm. Asked before [`Self::reads_one_way`], so that it also answers for paths that do not.
+    /// Whether the path leads to a part of the provider that is not public: its administration, its own probes and
+    /// metrics, its master realm. Call it before [`Self::reads_one_way`], so that it also covers paths that fail that
+    /// check.
     pub(crate) fn is_reserved_at_provider(&self) -> bool {
         let names = names(&self.decoded).take(MAX_RESOLVED_NAMES);
         let prefixed = names.clone().next().is_some_and(|first| is_one_of(first, &PROVIDER_PREFIXES));
@@ -126,14 +127,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a separator is hidden in an escape. Behind the provider's prefixes no honest client hides one, and without it
-    /// a server that strips parameters before it decodes reads the same names as one that strips them after.
+    /// Whether an escape hides a separator. Below the provider's prefixes no honest client hides one, and without one a
+    /// server that strips parameters before decoding reads the same names as a server that strips them afterwards.
     pub(crate) fn hides_a_separator(&self) -> bool {
         let written = self.path.bytes().filter(|byte| *byte == b'/').count();
         self.decoded.iter().filter(|byte| is_separator(**byte)).count() != written
     }
 
-    /// The segments as they stand, decoded once; `None` when there are more than any row has.
+    /// The raw segments with their decoded text; `None` if there are more than any row has.
     pub(crate) fn segments(&self) -> Option<SmallVec<[Segment<'a>; MAX_ROW_SEGMENTS]>> {
         let mut segments = SmallVec::new();
         for raw in self.raw() {
@@ -150,10 +151,10 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether there is nothing in it that could be read otherwise: no escape, no backslash, no control or foreign character,
-/// no dot at the beginning of a segment. Merged slashes and stripped parameters make no dot segment of such a path.
+/// Whether the path has only one reading: no escape, no backslash, no control or non-ASCII character, no dot at the
+/// start of a segment. Merging slashes and stripping parameters create no dot segment in such a path.
 pub(crate) fn is_plain(path: &str) -> bool {
-    // Without branches, because nearly every request's path comes through here.
+    // Branch-free, because nearly every request's path comes through here.
     let (mut odd, mut before) = (0, 0);
     for byte in path.bytes() {
         let class = PLAINNESS.get(usize::from(byte)).copied().unwrap_or(ODD);
@@ -163,7 +164,7 @@ pub(crate) fn is_plain(path: &str) -> bool {
     odd == 0
 }
 
-/// Classes of bytes in a plain path. A dot is odd after a slash: there its bit is the slash's, one further.
+/// Classes of bytes in a plain path. A dot is odd after a slash: its bit is the slash's, shifted by one.
 const ODD: u8 = 1;
 const SLASH: u8 = 2;
 const DOT: u8 = SLASH << 1;
@@ -185,22 +186,22 @@ const PLAINNESS: [u8; 256] = {
     classes
 };
 
-/// What is known of the segment under way.
+/// What the current segment holds so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SoFar {
     Nothing,
-    /// Dots and blanks, which some servers trim.
+    /// Dots, and blanks, which some servers trim.
     Dots,
     Other,
 }
 
-/// Refuses a decoded text with a dot segment, and what makes one for some server alone.
+/// Refuses a decoded text that has a dot segment in some server's reading.
 fn look(decoded: &[u8]) -> Result<(), BadPath> {
     let mut so_far = SoFar::Nothing;
     let mut rest = decoded;
     while let [byte, after @ ..] = rest {
         if so_far == SoFar::Other && byte.is_ascii_alphanumeric() {
-            // Most of most paths.
+            // The common case.
             rest = after;
             continue;
         }
@@ -223,16 +224,16 @@ fn look(decoded: &[u8]) -> Result<(), BadPath> {
     if so_far == SoFar::Dots { Err(BadPath::TwoReadings) } else { Ok(()) }
 }
 
-/// What a character is to somebody who looks for dot segments.
+/// The meaning of a character in the search for dot segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Separator,
     Dot,
-    /// Trimmed by some.
+    /// Trimmed by some servers.
     Blank,
-    /// Ends a segment's name for some: parameters, a query, a fragment.
+    /// Ends a segment's name for some servers: parameters, a query, a fragment.
     Parameters,
-    /// No honest path has one; some servers end the path there, or drop it, or begin a new line.
+    /// Never in an honest path; some servers end the path there, drop the character, or start a new line.
     Control,
     Other,
 }
@@ -248,11 +249,11 @@ const fn of_ascii(byte: u8) -> Sign {
     }
 }
 
-/// A `%` that is left after all passes: a literal one, or one escape too many.
+/// Classifies a `%` left after all passes: a literal one, or one escape too many.
 fn escape(after: &[u8]) -> Result<Sign, BadPath> {
     match after {
         [high, low, ..] if hex(*high).is_some() && hex(*low).is_some() => Err(BadPath::TooNested),
-        // `%u002e`, an escape to some servers alone.
+        // `%u002e`, which only some servers decode.
         [b'u' | b'U', first, second, third, fourth, ..]
             if [first, second, third, fourth].into_iter().all(|digit| hex(*digit).is_some()) =>
         {
@@ -262,8 +263,8 @@ fn escape(after: &[u8]) -> Result<Sign, BadPath> {
     }
 }
 
-/// The first character of a text that begins beyond ASCII: the longer forms in which a careless decoder finds ASCII, and
-/// the look-alikes that some servers fold to it.
+/// Classifies a leading non-ASCII character: the overlong forms that a careless decoder turns into ASCII, and the
+/// look-alikes that some servers fold to it.
 fn beyond_ascii(text: &[u8]) -> Result<(Sign, &[u8]), BadPath> {
     match text {
         [0xc0 | 0xc1, ..]
@@ -291,7 +292,7 @@ const fn is_separator(byte: u8) -> bool {
     matches!(byte, b'/' | b'\\')
 }
 
-/// The names in a decoded text as the most generous server reads them: without parameters, blanks and empty ones.
+/// The names in a decoded text as the most lenient server reads them: without parameters, blanks and empty names.
 fn names(decoded: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let is_end = |byte: &u8| matches!(of_ascii(*byte), Sign::Parameters | Sign::Control);
     decoded
@@ -304,12 +305,12 @@ fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
     names.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// A query name as a form reader takes it: `+` is a space. `None` when it cannot be decoded.
+/// Decodes a query name as a form parser does: `+` is a space. `None` if it cannot be decoded.
 pub(crate) fn decode_text(text: &str) -> Option<Vec<u8>> {
     decode(text.replace('+', " ").as_bytes()).map(Cow::into_owned)
 }
 
-/// Percent-decoding; `None` when a `%` does not begin an escape.
+/// Percent-decodes a text; `None` if a `%` starts no escape.
 fn decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !text.contains(&b'%') {
         return Some(Cow::Borrowed(text));
@@ -318,11 +319,11 @@ fn decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     (strays == 0).then_some(Cow::Owned(text))
 }
 
-/// What one pass of percent-decoding makes of a text.
+/// The result of one pass of percent-decoding.
 struct Decoded {
     text: Vec<u8>,
     escapes: usize,
-    /// `%` that begin no escape, and stay.
+    /// `%` signs that start no escape, and stay.
     strays: usize,
 }
 
@@ -349,7 +350,7 @@ fn decode_once(text: &[u8]) -> Decoded {
     decoded
 }
 
-/// What stands before the next `%`, and after it.
+/// The text before the next `%`, and the text after it.
 fn until_percent(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if let [b'%', after @ ..] = text {
         return Some((&[], after));
@@ -367,7 +368,7 @@ const fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-/// A text as one path segment or query value: everything but unreserved characters is escaped.
+/// Encodes a text as one path segment or query value: everything but unreserved characters is escaped.
 pub(crate) fn encode(text: &str) -> String {
     const DIGITS: [char; 16] =
         ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
@@ -493,7 +494,7 @@ mod tests {
         }
     }
 
-    /// What a server may make of a text: every combination of decoding, merging, stripping and backslashes.
+    /// Every text a server may derive from this one: all combinations of decoding, merging, stripping and backslashes.
     fn readings(path: &str) -> Vec<String> {
         let decode = |text: &str| String::from_utf8_lossy(&decode_once(text.as_bytes()).text).into_owned();
         let strip = |text: &str| {

@@ -1,6 +1,6 @@
-//! A subject's first request makes its identity record, once per process: single flight, a failure is never remembered.
-//! Later refreshes of the profile run beside the request. A database that was restored may lack records that were made
-//! since its backup, so a restore clears everything that is remembered here.
+//! A subject's first request creates its identity record, once per process: single flight, and a failure is never
+//! cached. Later refreshes of the profile run in the background. A restored database may lack records made since its
+//! backup, so a restore clears everything cached here.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,27 +24,28 @@ use crate::pipeline::refusal::Refusal;
 use crate::pipeline::routes::Guard;
 use crate::pipeline::worker::Worker;
 
-/// How long capabilities and catalog wait: they must answer while identity is away.
+/// How long requests for capabilities and the catalog wait: they must be answered while identity is unavailable.
 const SHORT_PATIENCE: Duration = Duration::from_millis(250);
-/// A subject's profile is refreshed no more often.
+/// The minimum time between two refreshes of a subject's profile.
 const REFRESH_AFTER: Duration = Duration::from_mins(5);
-/// Subjects of one generation; two are kept, so the oldest go out half at a time and at most a million are known.
+/// Subjects per generation. Two generations are kept, so the oldest half is evicted at once and at most a million are
+/// known.
 const GENERATION: usize = 500_000;
-/// Subjects that one worker remembers by itself.
+/// Subjects that each worker caches.
 const MAX_LATELY: usize = 10_000;
 
-/// `None` while identity is being asked.
+/// `None` while the question to identity is pending.
 type Outcome = Option<Result<(), &'static str>>;
 
-/// The subjects this process has provisioned, as one worker sees them: what it saw lately it remembers itself, so that the
-/// workers do not wait for each other.
+/// One worker's view of the subjects this process has provisioned. The worker caches the subjects it saw lately, so
+/// that workers do not contend for one lock.
 #[derive(Debug)]
 pub(crate) struct Provisioned {
     lately: Mutex<Lately>,
     all: Arc<Subjects>,
 }
 
-/// What one worker remembers, and how often all had been forgotten before.
+/// One worker's cache, and the value of `Subjects::forgotten` it was filled under.
 #[derive(Debug, Default)]
 struct Lately {
     forgotten: u64,
@@ -55,7 +56,7 @@ struct Lately {
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     known: Mutex<Known>,
-    /// How often all were forgotten.
+    /// How often all subjects were forgotten.
     forgotten: AtomicU64,
 }
 
@@ -66,7 +67,7 @@ struct Known {
     pending: HashMap<Subject, watch::Receiver<Outcome>>,
 }
 
-/// What is known of a subject.
+/// The result of looking up a subject.
 enum Look {
     Fresh,
     Stale,
@@ -74,8 +75,8 @@ enum Look {
     First(Question, watch::Receiver<Outcome>),
 }
 
-/// The question to identity about a subject that others may wait for. Dropped without an answer (its task panicked, or the
-/// runtime stops) it leaves nothing behind, and whoever waits is told.
+/// The question to identity about a subject, which other requests may wait for. If it is dropped without an answer (its
+/// task panicked, or the runtime stops), it removes its entry and wakes the waiters.
 #[derive(Debug)]
 struct Question {
     all: Arc<Subjects>,
@@ -94,13 +95,13 @@ impl Drop for Question {
     fn drop(&mut self) {
         let unanswered = self.tell.borrow().is_none();
         if unanswered {
-            // Before the sender goes: from then on the entry may be another question's.
+            // Before the sender is dropped: from then on the entry may belong to another question.
             self.all.settle(&self.subject, None);
         }
     }
 }
 
-/// Lets the request, which came `now`, go on once the caller's identity record is there.
+/// Waits until the caller's identity record exists; `now` is the request's arrival.
 pub(crate) async fn ensure(
     worker: &Arc<Worker>,
     caller: &Caller<'_>,
@@ -141,9 +142,9 @@ fn ask_identity<'a>(
     Box::pin(async move {
         let Some(outcome) = outcome else { return Ok(()) };
         if guard == Some(Guard::BearerAtOnce) {
-            // These routes answer whatever comes of it.
+            // These routes answer whatever the outcome.
             let waited = timeout(SHORT_PATIENCE, settled(outcome)).await;
-            tracing::trace!(?waited, "went on whatever identity says");
+            tracing::trace!(?waited, "continued without waiting for identity");
             return Ok(());
         }
         let settled = settled(outcome).await;
@@ -156,7 +157,7 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static s
     settled.unwrap_or(Err("interrupted"))
 }
 
-/// The asking outlives the request that began it: others wait for the same answer.
+/// The task outlives the request that started it, because other requests wait for the same answer.
 fn spawn(worker: &Arc<Worker>, caller: &Caller<'_>, ids: RequestIds, question: Option<Question>) {
     let worker = Arc::clone(worker);
     let (claims, token) = (Arc::clone(&caller.claims), Bytes::copy_from_slice(caller.token));
@@ -245,7 +246,7 @@ impl Provisioned {
 }
 
 impl Subjects {
-    /// What is known of a subject, and when its profile was refreshed where it is provisioned.
+    /// The state of a subject, and when its profile was last refreshed if it is provisioned.
     #[cold]
     fn look(self: &Arc<Self>, subject: &Subject, now: Instant) -> (Look, Option<Instant>) {
         let mut known = self.lock();
@@ -253,11 +254,11 @@ impl Subjects {
             if now.duration_since(refreshed) < REFRESH_AFTER {
                 return (Look::Fresh, Some(refreshed));
             }
-            // Whoever comes next finds it fresh: one refresh at a time, and none sooner than 5 min after a failed one.
+            // The next request finds it fresh: one refresh at a time, and none sooner than 5 min after a failed one.
             known.remember(subject, now);
             return (Look::Stale, Some(now));
         }
-        // A task that ended without an outcome (the runtime is stopping) must not be waited for.
+        // Do not wait for a task that ended without an outcome (the runtime is stopping).
         if let Some(outcome) = known.pending.get(subject).filter(|outcome| outcome.has_changed().is_ok()) {
             return (Look::Pending(outcome.clone()), None);
         }
@@ -267,8 +268,8 @@ impl Subjects {
         (Look::First(question, outcome), None)
     }
 
-    /// The end of a question. `provisioned`: identity has the subject, and how often all had been forgotten when it was asked;
-    /// an answer from before the last time is not remembered.
+    /// Ends a question. `provisioned` is set if identity has the subject; it holds the value of `forgotten` when the
+    /// question was asked. An answer from before the last `forget` is not cached.
     fn settle(&self, subject: &Subject, provisioned: Option<u64>) {
         let mut known = self.lock();
         known.pending.remove(subject);
@@ -281,11 +282,11 @@ impl Subjects {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    /// Forgets every subject, for all workers: the next request of each makes its record where that is missing.
+    /// Forgets every subject, for all workers: the next request of each subject recreates a missing record.
     pub(crate) fn forget(&self) {
         let mut known = self.lock();
         (known.young, known.old) = (HashMap::new(), HashMap::new());
-        // After they are gone: a worker that sees the new number finds none of them here.
+        // After the maps are cleared: a worker that sees the new number finds no subject here.
         self.forgotten.fetch_add(1, Ordering::Release);
     }
 

@@ -1,5 +1,5 @@
-//! The edge's own questions to the foundation services. Anything but a whole, well-formed 200 is no answer, and no answer
-//! is a 503: never an allow.
+//! The gateway's own questions to the foundation services. Anything but a complete, well-formed 200 counts as no
+//! answer, and no answer becomes a 503, never an allow.
 
 use bearer::Claims;
 use bytes::Bytes;
@@ -55,7 +55,7 @@ impl<'a> From<&'a Caller<'_>> for About<'a> {
     }
 }
 
-/// Asks authz, fresh every time.
+/// Asks authz whether the subject is a superadmin, afresh for every request.
 pub(crate) async fn superadmin(
     worker: &Worker,
     about: About<'_>,
@@ -65,7 +65,7 @@ pub(crate) async fn superadmin(
     ask(worker, about, Question::get(Service::Authz, &path), ids).await
 }
 
-/// Asks authz for steps 1 to 5 of the decision in `company`, or the superadmin role; fresh every time.
+/// Asks authz for steps 1 to 5 of the decision in `company`, or the superadmin role, afresh for every request.
 pub(crate) async fn directory(
     worker: &Worker,
     company: &str,
@@ -77,7 +77,7 @@ pub(crate) async fn directory(
     ask(worker, about, Question::get(Service::Authz, &path), ids).await
 }
 
-/// What is asked of a service; `body` is JSON or empty.
+/// A question to a service; `body` is JSON or empty.
 pub(crate) struct Question<'a> {
     pub(crate) service: Service,
     pub(crate) method: Method,
@@ -91,7 +91,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// One question about a bearer, whose subject has a share of questions too.
+/// Asks one question about a bearer; questions count against the subject's own share.
 pub(crate) async fn ask<T: DeserializeOwned>(
     worker: &Worker,
     about: About<'_>,
@@ -115,7 +115,7 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     let bearer = HeaderValue::from_maybe_shared(Bytes::from([b"Bearer ", about.token].concat()));
     headers.insert(AUTHORIZATION, bearer.map_err(|_| no_answer("bad_question"))?);
     ids.mark(headers, asking.as_ref());
-    // Most requests ask nothing, and need no room for it.
+    // Boxed, because most requests ask nothing and should not reserve space for it.
     let (upstream, asker) =
         (worker.upstreams.service(service), Asker::Question(ClientKey::subject(about.claims.subject_hash)));
     let answered = Box::pin(worker.client.ask(upstream, asker, request, body)).await;
@@ -130,7 +130,7 @@ pub(crate) async fn ask<T: DeserializeOwned>(
         .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
     if status != StatusCode::OK {
         fail(asking.as_ref(), status.as_str());
-        tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "an internal question was not answered");
+        tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "a service did not answer an internal question");
         return Err(no_answer("unexpected_status"));
     }
     let answer: DataBody<T> = serde_json::from_slice(&body).map_err(|_| no_answer("malformed_answer"))?;

@@ -1,5 +1,5 @@
-//! Rate limits: a token bucket for each subject and, for requests without a valid token, for each client address. A
-//! bucket is one number (the time at which it will be full again), so it costs a map entry; full buckets are forgotten.
+//! Rate limits: one token bucket per subject and, for requests without a valid token, one per client address. A bucket
+//! is one number (the time at which it is full again), so it costs one map entry; full buckets are removed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -18,29 +18,29 @@ use crate::pipeline::refusal::Refusal;
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// Locks; enough that two cores rarely want the same.
+/// Locks: enough that two cores rarely contend for the same one.
 const SHARDS: usize = 16;
 const SHARD_COUNT: u64 = 16;
-/// Buckets of one shard: together a million, as many as there are provisioned subjects.
+/// Buckets per shard: a million in total, as many as there are provisioned subjects.
 const MAX_BUCKETS: usize = 62_500;
-/// Looking through all of them has to make room for so many, or nearly every request of a flood would look through all.
+/// Buckets that one scan must free at least; otherwise nearly every request of a flood would scan the whole shard.
 const LEAST_ROOM: usize = MAX_BUCKETS / 8;
 
-/// Both limits of this edge, where they are on.
+/// Both limits of this gateway, each if configured.
 #[derive(Debug)]
 pub(crate) struct RateLimits {
     subjects: Option<Buckets<Subject>>,
     addresses: Option<Buckets<IpAddr>>,
 }
 
-/// What a bucket said; goes onto the answer, whatever it is.
+/// A bucket's result, reported on the answer whatever its status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) scope: &'static str,
     pub(crate) allowed: bool,
     rate: Rate,
     remaining: u64,
-    /// Until another request is allowed, or, where one is, until the bucket is full.
+    /// Time until the next request is allowed, or, if this one is, until the bucket is full.
     reset: Duration,
 }
 
@@ -52,12 +52,12 @@ impl RateLimits {
         }
     }
 
-    /// A request of a verified subject.
+    /// Takes one request from a verified subject's bucket.
     pub(crate) fn subject(&self, subject: &Subject) -> Option<Taken> {
         Some(self.subjects.as_ref()?.take(subject, Instant::now()))
     }
 
-    /// A request that nobody has signed, or not validly.
+    /// Takes one request without a valid token from its address's bucket.
     pub(crate) fn anonymous(&self, guarded: &Guarded) -> Option<Taken> {
         let buckets = self.addresses.as_ref()?;
         Some(buckets.take(&address_of(guarded), Instant::now()))
@@ -65,12 +65,12 @@ impl RateLimits {
 }
 
 impl Taken {
-    /// The refusal, where the bucket was empty.
+    /// The refusal if the bucket was empty.
     pub(crate) fn refusal(self) -> Option<Refusal> {
         (!self.allowed).then_some(Refusal::RateLimited { scope: self.scope, retry_after: self.seconds() })
     }
 
-    /// Tells the client where it stands.
+    /// Sets the headers that report the limit to the client.
     pub(crate) fn mark(self, headers: &mut HeaderMap) {
         let Rate { requests, window } = self.rate;
         let policy = format!("\"{}\";q={requests};w={}", self.scope, window.as_secs());
@@ -82,7 +82,7 @@ impl Taken {
         }
     }
 
-    /// Whole seconds, rounded up, so that whoever waits that long is let in.
+    /// Whole seconds, rounded up, so that a client that waits this long is admitted.
     fn seconds(self) -> u64 {
         self.reset.as_secs() + u64::from(self.reset.subsec_nanos() > 0)
     }
@@ -92,7 +92,7 @@ impl Taken {
 struct Buckets<K> {
     scope: &'static str,
     rate: Rate,
-    /// What one request takes out of the window.
+    /// The share of the window that one request costs.
     interval: Duration,
     hasher: RandomState,
     shards: [Mutex<HashMap<K, Instant>>; SHARDS],
@@ -133,7 +133,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     }
 }
 
-/// Forgets full buckets; where none is, those that will be full soonest.
+/// Removes full buckets; if that frees too few, also the half that will be full soonest.
 fn make_room<K: Eq + Hash>(buckets: &mut HashMap<K, Instant>, now: Instant) {
     buckets.retain(|_, full_at| *full_at > now);
     if buckets.len() <= MAX_BUCKETS - LEAST_ROOM {
@@ -146,12 +146,12 @@ fn make_room<K: Eq + Hash>(buckets: &mut HashMap<K, Instant>, now: Instant) {
     buckets.retain(|_, full_at| *full_at > median);
 }
 
-/// The address of a request's client.
+/// Returns the address of a request's client.
 pub(crate) fn address_of(guarded: &Guarded) -> IpAddr {
     client(guarded.peer.address.ip(), guarded.behind_trusted_proxy, guarded.request.headers())
 }
 
-/// Who the client is: the peer, or what a trusted proxy says it saw. An IPv6 client has a whole /64.
+/// The client's address: the peer's, or the one that a trusted proxy reports. An IPv6 client owns a whole /64.
 fn client(connected: IpAddr, behind_trusted_proxy: bool, headers: &HeaderMap) -> IpAddr {
     let parts = || {
         let last = headers.get_all("x-forwarded-for").iter().next_back()?;
@@ -189,7 +189,7 @@ mod tests {
     fn full_buckets_are_forgotten_first_and_then_half_of_the_rest() {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
-        // So many are full again, the others not for a long time.
+        // This many are full again, the others not for a long time.
         let buckets = |full: usize| -> HashMap<usize, Instant> {
             let of = |key: usize| later(u64::try_from(key.saturating_sub(full)).expect("a small number"));
             (0..MAX_BUCKETS).map(|key| (key, of(key))).collect()

@@ -1,4 +1,5 @@
-//! Every way the edge says no, and the only place where a no becomes an answer: status, code, message, details.
+//! Every reason for which the gateway rejects a request, and the only place that renders one: status, code, message,
+//! details.
 
 use std::borrow::Cow;
 
@@ -23,72 +24,72 @@ pub(crate) const CONCURRENCY: &str = "concurrency";
 /// Scope of the limit on one client's tunnels.
 pub(crate) const TUNNELS: &str = "tunnels";
 
-/// Why the edge itself answers, and not an upstream.
+/// Why the gateway answers instead of an upstream.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// What came is no request that HTTP/1.1 knows, or did not come to its end.
+    /// The head is malformed or did not arrive in full.
     Head(HeadError),
-    /// The header block, or the number of headers, is past its limit.
+    /// The header block, or the number of headers, exceeds its limit.
     HeadersTooLarge,
-    /// Path and query are past their limit.
+    /// Path and query exceed their limit.
     UriTooLong,
-    /// No `Host`, two, or one that is none.
+    /// Missing, duplicate or malformed `Host`.
     Host(&'static str),
     /// The host is not one of the platform's own.
     Misdirected,
     /// A header claims an identity.
     IdentityHeader(String),
-    /// A header that is framing, or that `Connection` takes away, in a way no honest client writes.
+    /// A header that would act as framing, or that `Connection` removes, in a way no honest client writes.
     Misleading(&'static str),
     /// The client expects something other than a 100.
     Expectation,
     /// Extended CONNECT to a protocol that is not allowed.
     Protocol,
-    /// Extended CONNECT to an upstream, or a route of the edge's own, that does not speak the protocol.
+    /// Extended CONNECT to an upstream, or to a route of the gateway itself, that does not speak the protocol.
     NoTunnel,
     /// More requests than the rate allows.
     RateLimited { scope: &'static str, retry_after: u64 },
-    /// The path cannot be read, reads two ways, or hides what it means.
+    /// The path is malformed, ambiguous, or nested too deep.
     Path(BadPath),
-    /// A path id that is no UUID.
+    /// A path parameter that must be a UUID is not one.
     PathId(&'static str),
-    /// Nothing is there.
+    /// No route matches the path.
     NotFound,
-    /// The path is there, the method is not.
+    /// A route matches the path, but not the method.
     MethodNotAllowed { label: Option<&'static str>, allow: String },
-    /// No bearer, or a bad one.
+    /// The bearer is missing or invalid.
     Bearer(BearerRefused),
-    /// Something that has to agree cannot answer.
+    /// A service whose consent is needed cannot answer.
     Unavailable { dependency: Service, reason: &'static str },
-    /// Someone or something may not pass.
+    /// A guard or the catalog denied the request.
     Denied(Denial),
-    /// The catalog has never been heard.
+    /// No catalog snapshot has arrived yet.
     NoCatalog,
-    /// The client's body is at fault.
+    /// The client's body is too large, malformed, stalled or too slow.
     Body { fault: ClientFault, limit: Option<usize> },
     /// The module cannot be reached or does not answer.
     ModuleUnavailable { key: String, reason: &'static str },
-    /// A rule of the edge itself was broken.
+    /// The gateway broke one of its own rules.
     Internal(&'static str),
 }
 
-/// Who or what may not pass, by a guard or by the catalog.
+/// Which guard or catalog rule denied the request.
 #[derive(Debug)]
 pub(crate) enum Denial {
     /// The platform role is not held, or an earlier step of that decision failed.
     NotSuperadmin { reason: String, evidence: Value },
-    /// Another guard of the edge refused.
+    /// Another guard of the gateway denied it.
     Forbidden { reason: String },
-    /// The catalog says no.
+    /// The module's catalog state does not allow requests.
     Gate { key: String, state: ModuleState, missing: Vec<String> },
     /// Apps are registered, not proxied.
     AppIsNotProxied { key: String },
 }
 
-/// The message where there is room for no tunnel more.
-const ALL_TUNNELS: &str = "All tunnels of the gateway are taken.";
+/// The message when no more tunnels can be opened.
+const ALL_TUNNELS: &str = "All tunnels of the gateway are in use.";
 
-/// A refusal in the terms of an answer.
+/// The parts of an error answer.
 struct ErrorParts {
     status: StatusCode,
     code: &'static str,
@@ -97,12 +98,12 @@ struct ErrorParts {
 }
 
 impl Refusal {
-    /// The pattern that matched before the refusal, where the refusal knows it.
+    /// The pattern that matched before the refusal, if any.
     pub(crate) const fn label(&self) -> Option<&'static str> {
         if let Self::MethodNotAllowed { label, .. } = self { *label } else { None }
     }
 
-    /// A stable word for the access log; a denial's is the decision's own.
+    /// A stable word for the access log; for a denial, the decision's own reason.
     pub(crate) fn reason(&self) -> Cow<'static, str> {
         if let Self::Denied(Denial::NotSuperadmin { reason, .. } | Denial::Forbidden { reason }) = self {
             Cow::Owned(reason.clone())
@@ -111,7 +112,7 @@ impl Refusal {
         }
     }
 
-    /// A stable word for the metrics: one of a fixed set, so that nobody can make series.
+    /// A stable word for the metrics, from a fixed set so that clients cannot create series.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::HeadersTooLarge | Self::Head(HeadError::Fault(Fault::HeadTooLarge)) => "headers_too_large",
@@ -147,7 +148,7 @@ impl Refusal {
         }
     }
 
-    /// The answer.
+    /// Renders the answer.
     pub(crate) fn render(self) -> Response<EdgeBody> {
         let header = self.header();
         let ErrorParts { status, code, message, details } = self.parts();
@@ -198,10 +199,10 @@ impl Refusal {
             Self::Expectation => ErrorParts::bare(
                 StatusCode::EXPECTATION_FAILED,
                 code::EXPECTATION_FAILED,
-                "Nothing but 100-continue can be expected.",
+                "The only supported expectation is 100-continue.",
             ),
             Self::Protocol => ErrorParts::not_implemented("The protocol cannot be tunnelled."),
-            Self::NoTunnel => ErrorParts::not_implemented("The protocol is not spoken here."),
+            Self::NoTunnel => ErrorParts::not_implemented("The protocol is not supported here."),
             Self::RateLimited { scope, retry_after } => ErrorParts {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: code::RATE_LIMITED,
@@ -272,7 +273,7 @@ impl Denial {
     }
 }
 
-/// What there are too many of.
+/// The message for an exceeded limit.
 fn too_many(scope: &str) -> &'static str {
     match scope {
         CONCURRENCY => "This client has as many requests in progress as it may have.",
@@ -285,7 +286,7 @@ const fn gate_code(state: ModuleState) -> &'static str {
     match state {
         ModuleState::ModuleDisabled => code::MODULE_DISABLED,
         ModuleState::ModuleDependencyMissing => code::MODULE_DEPENDENCY_MISSING,
-        // `Ok` never refuses; were it ever asked, not installed is the strictest answer.
+        // `Ok` never refuses; should it get here, "not installed" is the strictest answer.
         ModuleState::ModuleNotInstalled | ModuleState::Ok => code::MODULE_NOT_INSTALLED,
     }
 }
@@ -316,7 +317,7 @@ impl ErrorParts {
             BearerRefused::Missing => {
                 Self::bare(StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, "A bearer token is required.")
             }
-            // The one reason that its holder can mend, and that an attacker can read in the token itself.
+            // The one reason that the token's holder can fix, and that an attacker can read in the token itself.
             BearerRefused::Invalid(bearer::EXPIRED) => Self::bare(
                 StatusCode::UNAUTHORIZED,
                 code::AUTH_TOKEN_INVALID,
@@ -351,7 +352,7 @@ impl ErrorParts {
                 "HTTP/1.1 or HTTP/2 is required.",
             ),
             HeadError::Fault(Fault::Malformed(message)) => Self::bad_request(message, Value::Null),
-            HeadError::Late => Self::late("The request's head did not come to its end in time."),
+            HeadError::Late => Self::late("The request's head did not arrive in time."),
         }
     }
 
@@ -359,7 +360,7 @@ impl ErrorParts {
         let message = match bad {
             BadPath::Malformed => "The path is not well formed.",
             BadPath::TwoReadings => "The path can be read in two ways.",
-            BadPath::TooNested => "The path's escapes are nested too deep.",
+            BadPath::TooNested => "The path's escapes are nested too deeply.",
         };
         Self::bad_request(message, Value::Null)
     }
@@ -397,7 +398,7 @@ impl ErrorParts {
             ClientFault::Stalled => Self::late("The body stopped arriving."),
             ClientFault::TooSlow { least } => Self {
                 details: json!({ "leastBytesPerSecond": least }),
-                ..Self::late("The body came slower than the least rate.")
+                ..Self::late("The body arrived below the minimum rate.")
             },
         }
     }

@@ -1,5 +1,5 @@
-//! Which row, module, provider path or probe a request means: pure, from method and path alone. Also yields the label of
-//! its metrics, so every refusal after this step has one.
+//! Resolves a request to a row, module, provider path or probe, purely from its method and path. Also yields the
+//! metrics label, so every refusal after this step has one.
 
 use http::Method;
 
@@ -11,17 +11,17 @@ use crate::pipeline::routes::{FIXED, Guard, RESERVED_KEYS, Row, Verb};
 
 /// Label of every module request.
 pub(crate) const MODULE_LABEL: &str = "/api/{moduleKey}/{path}";
-/// `Allow` where the edge forwards any method that ends in an answer.
+/// `Allow` where the gateway forwards any method that ends in an answer.
 const FORWARDED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// What a request means.
+/// The route of a request.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) label: &'static str,
     pub(crate) to: To,
 }
 
-/// Where it leads.
+/// The destination of a route.
 #[derive(Debug)]
 pub(crate) enum To {
     /// A row of the gateway document.
@@ -30,7 +30,7 @@ pub(crate) enum To {
     Module(String),
     /// The identity provider, at this path.
     Provider(String),
-    /// The edge's own health.
+    /// The gateway's own health.
     Probe(Probe),
 }
 
@@ -41,7 +41,7 @@ impl To {
     }
 }
 
-/// A row, and the client's bytes of its parameters.
+/// A row, and its parameters as the client sent them.
 #[derive(Debug)]
 pub(crate) struct Match {
     pub(crate) row: &'static Row,
@@ -61,7 +61,7 @@ pub(crate) enum Probe {
     Ready,
 }
 
-/// The fixed rows, taken apart once.
+/// The fixed rows, with their patterns parsed once.
 #[derive(Debug)]
 pub(crate) struct RouteTable {
     patterns: Vec<(&'static Row, Vec<Part>)>,
@@ -81,7 +81,7 @@ impl RouteTable {
     /// The route of a request.
     pub(crate) fn resolve(&self, guarded: &Guarded) -> Result<Route, Refusal> {
         let request = &guarded.request;
-        // Extended CONNECT opens a stream for another protocol: to the routes it is the GET that HTTP/1.1 would send.
+        // Extended CONNECT opens a stream for another protocol: routing treats it as the GET that HTTP/1.1 would send.
         let stream = request.extensions().get::<h2::ext::Protocol>().is_some();
         let method =
             if stream && *request.method() == Method::CONNECT { &Method::GET } else { request.method() };
@@ -101,7 +101,7 @@ impl RouteTable {
 
     fn read(&self, method: &Method, path: &str) -> Result<Route, Refusal> {
         let reading = Reading::of(path).map_err(Refusal::Path)?;
-        // First: these are 404 in every spelling, in those among them that would be 400.
+        // Checked first: these paths are 404 in every spelling, even in spellings that would be 400.
         if reading.is_reserved_at_provider() {
             return Err(Refusal::NotFound);
         }
@@ -136,7 +136,8 @@ impl RouteTable {
     }
 }
 
-/// Methods that open a tunnel or echo a request, with what it holds of others. Methods have a case, but not to every server.
+/// Whether a method opens a tunnel or echoes a request, including headers added on the way. Methods are case-sensitive,
+/// but some servers ignore case.
 fn is_never_forwarded(method: &Method) -> bool {
     const NEVER: [&str; 4] = ["CONNECT", "PRI", "TRACE", "TRACK"];
     let is_usual = matches!(
@@ -177,7 +178,7 @@ fn matched(pattern: &[Part], segments: &[Segment<'_>]) -> Option<Vec<(&'static s
     Some(parameters)
 }
 
-/// The methods of a path, for `Allow`; whoever may GET may HEAD.
+/// The methods of a path, for `Allow`; HEAD is allowed wherever GET is.
 fn allow(rows: &[&Row]) -> String {
     let methods = rows.iter().map(|row| match row.verb {
         Verb::Get => "GET, HEAD",
@@ -188,12 +189,13 @@ fn allow(rows: &[&Row]) -> String {
     methods.collect::<Vec<_>>().join(", ")
 }
 
-/// The module of a path that reads one way as it stands, as nearly all do; anything else has to be read.
+/// The module of a path that reads one way as it stands, as nearly all do; any other path has to be parsed.
 fn plain_module(path: &str) -> Option<String> {
     module_of(path).filter(|_| path::is_plain(path))
 }
 
-/// The module by whose prefix a path begins. No reading changes the prefix: it has nothing to decode, merge or strip.
+/// The module whose prefix a path starts with. Parsing cannot change the prefix: it has nothing to decode, merge or
+/// strip.
 fn module_of(path: &str) -> Option<String> {
     let rest = path.strip_prefix("/api/")?;
     let end = rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len());

@@ -1,11 +1,11 @@
-//! The gateway document's tables, row for row: method, pattern, guard, service, internal path, and what is special. The
-//! one place where a public route gets its guard; a golden test shows every change.
+//! The tables of the gateway's API description, row for row: method, pattern, guard, service, internal path, and
+//! exceptions. The one place where a public route gets its guard; a golden test shows every change.
 
 use http::Method;
 
 use crate::config::Service;
 
-/// The methods of the document.
+/// The methods of the API description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -30,9 +30,9 @@ impl Verb {
 pub(crate) enum Guard {
     /// Any valid bearer.
     Bearer,
-    /// Any valid bearer, and provisioning may hold it up by 250 ms at most.
+    /// Any valid bearer; provisioning delays the request by at most 250 ms.
     BearerAtOnce,
-    /// A holder of the platform superadmin role, asked fresh.
+    /// A holder of the platform superadmin role, checked afresh for every request.
     Superadmin,
     /// An account that may act and is an active member of the company in the path, which is active; or a superadmin.
     Directory,
@@ -43,27 +43,27 @@ pub(crate) enum Guard {
 /// Where a row leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// To this path of a service; `{name}` takes the client's bytes of that segment.
+    /// This path of a service; `{name}` is replaced by the client's bytes of that segment.
     Internal(Service, &'static str),
-    /// The edge answers itself: all services' metrics in one exposition.
+    /// The gateway itself: all services' metrics in one exposition.
     AggregatedMetrics,
 }
 
 /// What happens to the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
-    /// It passes as it is.
+    /// The query passes unchanged.
     AsIs,
     /// `kcSub` is overwritten with the bearer's own subject.
     OwnSubject,
 }
 
-/// What the edge does before it hands the answer over.
+/// What the gateway does before it returns the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// Nothing.
     Answer,
-    /// It waits until its own catalog holds the change.
+    /// Waits until its own catalog holds the change.
     SettleCatalog,
 }
 
@@ -111,7 +111,7 @@ use Guard::{AppBackend, Bearer, BearerAtOnce, Directory, Superadmin};
 use Service::{Authz, Org, Registry};
 use Verb::{Delete, Get, Post, Put};
 
-/// Every row, in the document's order.
+/// Every row, in the order of the API description.
 #[rustfmt::skip]
 pub(crate) static FIXED: [Row; 38] = [
     // Decisions and self-scoped reads
@@ -120,7 +120,7 @@ pub(crate) static FIXED: [Row; 38] = [
     own_subject(row(Get, "/api/auth/effective-access/summary", Bearer, Authz, "/internal/authz/effective-access/summary")),
     own_subject(row(Get, "/api/auth/effective-access/objects", Bearer, Authz, "/internal/authz/effective-access/objects")),
     row(Get, "/api/auth/effective-access/explain", Bearer, Authz, "/internal/authz/effective-access/explain"),
-    // The decision under the names of AuthZEN
+    // The same decision under AuthZEN's names
     row(Post, "/access/v1/evaluation", Bearer, Authz, "/internal/authz/access/v1/evaluation"),
     row(Post, "/access/v1/evaluations", Bearer, Authz, "/internal/authz/access/v1/evaluations"),
     row(Get, "/.well-known/authzen-configuration", Bearer, Authz, "/internal/authz/authzen-configuration"),
@@ -159,7 +159,7 @@ pub(crate) static FIXED: [Row; 38] = [
     row(Delete, "/api/org/admin/groups/{id}/members/{memberId}", Superadmin, Org, "/internal/org/admin/groups/{id}/members/{memberId}"),
 ];
 
-/// Keys that can never be a module's: what stands under `/api/` or at the root for another purpose.
+/// Keys that can never be a module's: names used for another purpose under `/api/` or at the root.
 pub(crate) const RESERVED_KEYS: [&str; 9] =
     ["auth", "console", "healthz", "internal", "org", "platform", "readyz", "realms", "resources"];
 

@@ -1,6 +1,6 @@
-//! Requests for another protocol: `Upgrade` in HTTP/1.1, extended CONNECT in HTTP/2. Only protocols that the configuration
-//! allows are asked for. The upstream always gets the former; whether it agrees is its own 101. Pure, but for the key that
-//! a translated WebSocket needs.
+//! Requests to switch protocols: `Upgrade` in HTTP/1.1, extended CONNECT in HTTP/2. Only protocols that the
+//! configuration allows are forwarded. The upstream always gets an `Upgrade`, and agrees with a 101. Pure, except for
+//! the key that a translated WebSocket needs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,17 +14,17 @@ use crate::config::Upgrades;
 use crate::http::headers::{lists, only};
 use crate::pipeline::refusal::Refusal;
 
-/// What the client asks for.
+/// The protocol switch that the client asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Upgrade {
     protocol: HeaderValue,
-    /// The client's own handshake ended at the edge, so that the upstream's needs a key.
+    /// The client used extended CONNECT, so the upstream's handshake needs a key of its own.
     translated: bool,
 }
 
-/// The protocol that a request asks for. HTTP/1.1: exactly one that is allowed, when nothing of a body stands in its way;
-/// any other request for an upgrade is an ordinary request (RFC 9110, 7.8). HTTP/2: any other is refused, because there the
-/// request is nothing else (RFC 9220, 3).
+/// Returns the protocol that a request asks for. HTTP/1.1: exactly one, allowed, on a request without a body; any other
+/// request to upgrade is treated as an ordinary request (RFC 9110, 7.8). HTTP/2: any other protocol is refused, because
+/// the request has no other meaning there (RFC 9220, 3).
 pub(crate) fn asked_for<B: Body>(
     allowed: &Upgrades,
     request: &Request<B>,
@@ -40,19 +40,19 @@ pub(crate) fn asked_for<B: Body>(
     Ok(ids.filter(|_| fits).map(|protocol| Upgrade { protocol: protocol.clone(), translated: false }))
 }
 
-/// Refuses an answer to extended CONNECT that would look like a tunnel and is none: to such a client every 2xx begins the
-/// other protocol (RFC 8441, 5).
+/// Refuses a successful answer to extended CONNECT that opens no tunnel: to such a client every 2xx starts the other
+/// protocol (RFC 8441, 5).
 pub(crate) fn tunnelled<B>(response: Response<B>) -> Result<Response<B>, Refusal> {
     if response.status().is_success() { Err(Refusal::NoTunnel) } else { Ok(response) }
 }
 
 impl Upgrade {
-    /// Whether the client asked by extended CONNECT, which an HTTP/1.1 upstream gets as a GET.
+    /// Whether the client used extended CONNECT, which an HTTP/1.1 upstream gets as a GET.
     pub(crate) const fn is_translated(&self) -> bool {
         self.translated
     }
 
-    /// Asks the upstream for it.
+    /// Writes the headers that ask the upstream to switch.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, self.protocol.clone());
@@ -65,7 +65,7 @@ impl Upgrade {
     }
 }
 
-/// Puts the protocol's name back on a 101, from which the rules of one hop took it.
+/// Restores the protocol's name on a 101, which hop-by-hop stripping removed.
 pub(crate) fn agree(headers: &mut HeaderMap, protocol: Option<HeaderValue>) {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     if let Some(protocol) = protocol {
@@ -73,7 +73,7 @@ pub(crate) fn agree(headers: &mut HeaderMap, protocol: Option<HeaderValue>) {
     }
 }
 
-/// A nonce in the shape of RFC 6455, 4.1; `None` when the system has no randomness, and the upstream then refuses.
+/// A nonce as in RFC 6455, 4.1; `None` if the system has no randomness, in which case the upstream refuses.
 fn key() -> Option<HeaderValue> {
     let mut nonce = [0; 16];
     SystemRandom::new().fill(&mut nonce).ok()?;

@@ -1,4 +1,4 @@
-//! [`Worker`]: what the steps of a request read. Each worker has one; what is an `Arc` in it is shared by all.
+//! [`Worker`]: the state that the steps of a request read. Each worker has one; its `Arc`s are shared by all workers.
 
 use std::sync::Arc;
 
@@ -30,17 +30,17 @@ pub(crate) struct Worker {
     pub(crate) catalog: Arc<CatalogWatch>,
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) client: UpstreamClient,
-    /// Memory for bodies whose requests have no permit of an upstream yet.
+    /// Memory for bodies of requests that have no upstream permit yet.
     pub(crate) held: Arc<Held>,
     pub(crate) meter: Meter,
-    /// Where lines of the access log go, if it is on.
+    /// The access log, if it is on.
     pub(crate) access: Option<Log>,
-    /// Makes the gateway's spans, where traces are on.
+    /// Creates the gateway's spans, if tracing is on.
     pub(crate) tracer: Option<Tracer>,
     pub(crate) aggregator: Arc<Aggregator>,
     pub(crate) heartbeats: Arc<Heartbeats>,
-    /// Connections, and what outlives the request that began it.
+    /// Connections, and tasks that outlive the request that started them.
     pub(crate) tasks: TaskTracker,
-    /// Cancelled when the end was asked for; nothing is ready from then on.
+    /// Cancelled when shutdown is requested; the gateway is not ready from then on.
     pub(crate) stop: CancellationToken,
 }

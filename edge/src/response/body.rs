@@ -1,5 +1,5 @@
-//! [`EdgeBody`]: what the edge sends to a client. An upstream's body passes frame by frame and is never collected; when
-//! it breaks or falls silent the body fails, so that the client's stream is reset and never looks complete.
+//! [`EdgeBody`]: the body of an answer to a client. An upstream's body is streamed frame by frame and never collected;
+//! if it breaks off or stalls, the body fails, so that the client's stream is reset and never looks complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use crate::response::pieces::Pieces;
 use crate::upstream::answer::{AnswerBody, BodyError};
 use crate::upstream::tunnel::Tunnel;
 
-/// A body to a client, and what stays open until it is sent or dropped.
+/// A body for a client, and the resources held until it is sent or dropped.
 pub(crate) struct EdgeBody {
     source: Source,
     in_flight: Option<InFlight>,
@@ -33,7 +33,7 @@ impl EdgeBody {
         Self::of(Source::Full(bytes))
     }
 
-    /// One body of several parts, given out in portions with pauses between.
+    /// A body of several parts, sent in portions with pauses between.
     pub(crate) fn pieces(pieces: Vec<Bytes>) -> Self {
         Self::of(Source::Pieces(Box::new(Pieces::new(pieces))))
     }
@@ -47,7 +47,7 @@ impl EdgeBody {
         Self::of(Source::Upstream(answer))
     }
 
-    /// The tunnel that this is instead of a body.
+    /// Takes the tunnel, if this is one.
     pub(crate) fn take_tunnel(&mut self) -> Option<Tunnel> {
         let Source::Upstream(answer) = &mut self.source else { return None };
         let mut tunnel = answer.take_tunnel()?;
@@ -60,25 +60,25 @@ impl EdgeBody {
         self.record.reason()
     }
 
-    /// Nothing more is sent, because the client takes too little of it.
+    /// Records that the answer was cut off because the client takes too little of it.
     #[cold]
     pub(crate) fn cut_off(&mut self, why: SlowReader) {
         self.record.broke_off(why.reason());
     }
 
-    /// The client takes nothing of it at this moment.
+    /// Records that the client takes nothing at the moment.
     pub(crate) fn stalled(&mut self, now: Instant) {
         if let Source::Upstream(answer) = &mut self.source {
             answer.stalled(now);
         }
     }
 
-    /// Counts the request as in progress until this body is gone.
+    /// Counts the request as in progress until this body is dropped.
     pub(crate) fn hold(&mut self, in_flight: Option<InFlight>) {
         self.in_flight = in_flight;
     }
 
-    /// Closes the account when this body is gone.
+    /// Attaches the access record, which is closed when this body is dropped.
     pub(crate) fn record(&mut self, record: OpenRecord) {
         self.record = record;
     }

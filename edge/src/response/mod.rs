@@ -1,4 +1,4 @@
-//! Bodies of answers on their way to the client, whether an upstream or the gateway itself made them.
+//! Bodies of answers to the client, made by an upstream or by the gateway itself.
 
 pub(crate) mod body;
 pub(crate) mod pieces;

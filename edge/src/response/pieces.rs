@@ -1,5 +1,5 @@
-//! A long answer that is there at once, given out in portions with a pause after each: encrypting and sending megabytes in
-//! one go would hold up the other requests of the worker, and whoever else needs the core.
+//! A long answer that is available at once, sent in portions with a pause after each: encrypting and sending megabytes
+//! in one go would delay the worker's other requests, and other threads on the core.
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::http::alarm::Alarm;
 
 /// A portion: two TLS records, which take a worker less than a tenth of a millisecond.
 const PORTION: usize = 32 << 10;
-/// Until the timer's next tick, of a millisecond each: eight megabytes take a third of a second by it.
+/// Lasts until the timer's next tick, of a millisecond each: eight megabytes take a third of a second.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Parts of one body, none of them empty.
+/// The parts of one body, none of them empty.
 pub(crate) struct Pieces {
     present: Bytes,
     later: std::vec::IntoIter<Bytes>,
-    /// Left of the portion.
+    /// Bytes left of the portion.
     left: usize,
     pause: Alarm,
 }
@@ -54,7 +54,7 @@ impl Pieces {
         self.present.is_empty()
     }
 
-    /// Bytes that are still to come.
+    /// The bytes still to come.
     pub(crate) fn remaining(&self) -> usize {
         self.present.len() + self.later.as_slice().iter().map(Bytes::len).sum::<usize>()
     }

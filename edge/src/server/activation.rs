@@ -1,24 +1,24 @@
-//! Sockets that whoever started the process has bound for it (systemd's `LISTEN_FDS`): connections wait in them while one
-//! edge ends and the next begins, so a restart refuses nobody.
+//! Socket activation (systemd's `LISTEN_FDS`): the service manager binds the sockets, and connections wait in them
+//! while one gateway stops and the next starts, so a restart refuses no connection.
 
 use std::io;
 
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
-/// The listeners that were handed over.
+/// The listeners passed by the service manager.
 #[derive(Debug, Default)]
 pub struct HandedOver {
-    /// The first socket: with TLS.
+    /// The first socket, which serves TLS.
     pub tls: Option<TcpListener>,
-    /// The second: without.
+    /// The second socket, without TLS.
     pub plain: Option<TcpListener>,
 }
 
-/// Takes the sockets; none when nobody has handed any over, or when they are meant for another process.
+/// Takes the sockets; none if none were passed, or if they are meant for another process.
 ///
 /// # Errors
-/// A descriptor that is no listening TCP socket.
+/// A descriptor that is not a listening TCP socket.
 pub fn handed_over() -> io::Result<HandedOver> {
     let mut handed = ListenFd::from_env();
     let mut next = |index| -> io::Result<Option<TcpListener>> {

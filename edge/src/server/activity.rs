@@ -1,6 +1,6 @@
-//! Tracks what one HTTP/2 connection is doing, so that the edge's own timers can end it: no first byte, an unfinished request
-//! head, an idle connection, an exchange in which no bytes move. `h2` has no timer for any of these. It also stops reading
-//! from a client whose frames end the connection.
+//! Tracks what one HTTP/2 connection is doing, so that the gateway's own timers can end it: no first byte, an
+//! unfinished request head, an idle connection, an exchange in which no bytes move. `h2` has no timer for any of these.
+//! Also stops reading from a client whose frames end the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -18,30 +18,30 @@ use crate::http::quantum::give_way;
 use crate::server::backlog::Backlog;
 use crate::server::evictions::{Evictions, IDLE_PATIENCE};
 
-/// Bytes of heads whose requests' bodies have not come yet, on one connection. Each stream may send as much as the limit on
-/// a head and then nothing more; a browser's head takes 2 KiB, so that every stream of a connection may wait for a body.
+/// Bytes of heads whose requests' bodies have not arrived, per connection. Each stream may send a head of the maximum
+/// size and then nothing more; a browser's head takes 2 KiB, so every stream of a connection may wait for a body.
 const MAX_WAITING_HEAD_BYTES: usize = 1 << 20;
 
-/// Bodies of one connection that are read and dropped at the same time, because their requests were answered early. With a
-/// page's uploads on one connection all of them may be.
+/// Bodies per connection that are read and dropped at the same time because their requests were answered early. A
+/// page's uploads on one connection may all be answered early.
 const MAX_READ_AWAY: u8 = 32;
 
-/// What the bytes on a connection are.
+/// The protocol spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// Heads and bodies in turn.
+    /// Heads and bodies alternate.
     Http1,
     /// Frames.
     Http2,
 }
 
-/// What the connection is doing; shared by its socket, its requests and its timer.
+/// The state of the connection; shared by its socket, its requests and its timer.
 #[derive(Debug)]
 pub(crate) struct Activity {
     doing: Mutex<Doing>,
     sooner: Notify,
     backlog: Backlog,
-    /// Why the connection has to end at once. Nothing more is read then.
+    /// Why the connection must end at once; reading stops when it is set.
     broken: OnceLock<Reason>,
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct Activity {
 struct Doing {
     state: State,
     frames: Frames,
-    /// Of requests under way that came without the end of their bodies.
+    /// Bytes of the heads of running requests whose bodies have not ended.
     head_bytes: usize,
-    /// Bodies that are read and dropped.
+    /// Bodies being read and dropped.
     read_away: u8,
-    /// Since when a request head is unfinished; requests may be under way at the same time.
+    /// When the unfinished request head started; requests may be running at the same time.
     half_head: Option<Instant>,
 }
 
@@ -64,7 +64,7 @@ enum State {
     Busy { requests: usize, moved: Instant },
 }
 
-/// Why the connection has to end.
+/// Why the connection must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
     /// No first byte, or no end of the head: the connection is dropped.
@@ -73,14 +73,14 @@ pub(crate) enum Overdue {
     KeepAlive,
     /// An exchange in which nothing moved in either direction: the connection is dropped.
     Stalled,
-    /// The client takes too little of what was given to it: the connection is dropped.
+    /// The client reads too slowly: the connection is dropped.
     SlowReader,
-    /// The client's frames end it, or it has to make room for a new one; see [`Activity::broken`].
+    /// The client's frames end it, or it must make room for a new one; see [`Activity::broken`].
     Broken,
 }
 
 impl Activity {
-    /// `rate`: what its client has to read at least, where something waits for it.
+    /// `rate`: the rate at which the client must read while anything waits for it.
     pub(crate) fn new(rate: LeastRate) -> Arc<Self> {
         let now = Instant::now();
         let state = State::Silent { since: now };
@@ -89,8 +89,8 @@ impl Activity {
         Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), backlog, broken })
     }
 
-    /// A request has begun; the connection is busy until the result is dropped. `waiting` is the size of its head where
-    /// its body is still to come; `None` when the connection has too many of these.
+    /// Starts a request; the connection is busy until the result is dropped. `waiting` is the size of its head if its
+    /// body is still to come; `None` if too many such heads wait on the connection.
     pub(crate) fn begin(self: &Arc<Self>, waiting: Option<usize>) -> Option<Busy> {
         let (head_bytes, has_body) = (waiting.unwrap_or(0), waiting.is_some());
         let doing = &mut *self.lock();
@@ -107,19 +107,19 @@ impl Activity {
         Some(Busy { activity: Arc::clone(self), head_bytes, has_body, reads_away: false })
     }
 
-    /// The reason to tell the client when the connection has to end at once.
+    /// The reason to send to the client when the connection must end at once.
     pub(crate) fn broken(&self) -> Option<Reason> {
         self.broken.get().copied()
     }
 
-    /// The connection has to end at once, unless it has to for another reason already.
+    /// Ends the connection at once, keeping an earlier reason if there is one.
     #[cold]
     pub(crate) fn end_for(&self, reason: Reason) {
         self.broken.get_or_init(|| reason);
         self.sooner.notify_one();
     }
 
-    /// Resolves when a timer has run out, when the client's frames end the connection, or when it is idle and has to make
+    /// Resolves when a timer expires, when the client's frames end the connection, or when it is idle and must make
     /// room for a new one.
     pub(crate) async fn overdue(&self, timers: &Timers, evictions: &Evictions) -> Overdue {
         loop {
@@ -143,19 +143,19 @@ impl Activity {
         }
     }
 
-    /// Whether it has been without a request for so long that it can be closed to make room.
+    /// Whether the connection has been without a request long enough to be closed to make room.
     fn may_go(&self, now: Instant) -> bool {
         let doing = self.lock();
         match doing.state {
             State::Silent { since } | State::Idle { since } => {
-                // A head that does not come to its end keeps no place either.
+                // An unfinished head does not protect the connection either.
                 doing.half_head.unwrap_or(since).max(since) + IDLE_PATIENCE <= now
             }
             State::Busy { .. } => false,
         }
     }
 
-    /// Ends it, unless a request has come meanwhile. Requests that arrive from now on are not processed, which the GOAWAY
+    /// Ends the connection unless a request has arrived meanwhile. Later requests are not processed, which the GOAWAY
     /// tells the client.
     fn make_room(&self, evictions: &Evictions) {
         if self.may_go(Instant::now()) {
@@ -184,12 +184,12 @@ impl Activity {
         }
     }
 
-    /// What waits to be sent on it.
+    /// The bytes waiting to be sent on the connection.
     pub(crate) const fn backlog(&self) -> &Backlog {
         &self.backlog
     }
 
-    /// The socket takes nothing more at this moment.
+    /// Records that the socket takes nothing more at the moment.
     #[cold]
     fn blocked(&self) {
         if self.backlog.stall(Instant::now()) {
@@ -236,7 +236,7 @@ impl Doing {
         }
     }
 
-    /// Notes what the bytes mean. `true` when the deadline may have come nearer; an error ends the connection.
+    /// Records the meaning of the bytes. `true` if the deadline may have moved closer; an error ends the connection.
     fn read(&mut self, bytes: &[u8], now: Instant) -> Result<bool, Reason> {
         let before = self.half_head.is_some();
         self.half_head = match self.frames.receive(bytes, now)? {
@@ -253,7 +253,7 @@ impl Doing {
     }
 }
 
-/// A request under way on a connection.
+/// A request running on a connection.
 #[derive(Debug)]
 pub(crate) struct Busy {
     activity: Arc<Activity>,
@@ -263,17 +263,17 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// Whether the body was still to come when the request began.
+    /// Whether the body was still to come when the request started.
     pub(crate) const fn has_body(&self) -> bool {
         self.has_body
     }
 
-    /// What waits to be sent on the connection.
+    /// The bytes waiting to be sent on the connection.
     pub(crate) fn backlog(&self) -> &Backlog {
         self.activity.backlog()
     }
 
-    /// Counts the request's body among those that are read and dropped; `false` when the connection has enough of them.
+    /// Counts the request's body among those read and dropped; `false` if the connection is at its limit.
     #[cold]
     pub(crate) fn may_read_away(&mut self) -> bool {
         let doing = &mut *self.activity.lock();
@@ -291,17 +291,17 @@ impl Drop for Busy {
     }
 }
 
-/// What becomes of the reading after some bytes.
+/// How reading continues after some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     GoesOn,
-    /// Other connections get their turn first.
+    /// Reading yields to other connections first.
     Pauses,
     /// These bytes end the connection and must not reach `h2`.
     Ends,
 }
 
-/// A socket that tells its connection's [`Activity`] when bytes move.
+/// A socket that reports moved bytes to its connection's [`Activity`].
 pub(crate) struct Watched<S> {
     socket: S,
     activity: Arc<Activity>,
@@ -313,7 +313,7 @@ impl<S> Watched<S> {
         Self { socket, activity, pausing: false }
     }
 
-    /// So many bytes of these slices were written.
+    /// Records how many bytes of these slices were written.
     fn wrote(&self, polled: &Poll<io::Result<usize>>, slices: &[io::IoSlice<'_>]) {
         let length = match polled {
             Poll::Ready(Ok(length @ 1..)) => length,

@@ -1,5 +1,5 @@
-//! Connections by client address: how many one may have, and how many of the places for handshakes. Only addresses with an
-//! open connection are known, so there are never more than connections.
+//! Connections by client address: limits each address's connections, and its share of the handshake permits. Only
+//! addresses with open connections are kept, so there are never more entries than connections.
 
 use crate::http::peer::client;
 use std::collections::HashMap;
@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
-/// One address has at most one in so many of the places for handshakes.
+/// An address holds at most this fraction (one in `SHARE`) of the handshake permits.
 const SHARE: usize = 4;
-/// And at least so many, or all where there are fewer: a browser opens six connections at once.
+/// But at least this many, or all if there are fewer: a browser opens six connections at once.
 const LEAST_SHARE: usize = 8;
 
-/// All addresses with open connections. Its lock is taken when a connection begins and when it ends.
+/// All addresses with open connections. The lock is taken when a connection starts and when it ends.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     most: Option<usize>,
     handshakes: usize,
-    /// Clients choose their addresses: the hashes are not theirs to foresee.
+    /// Clients choose their addresses, so the hashes must be unpredictable.
     known: Mutex<HashMap<IpAddr, Known, RandomState>>,
 }
 
@@ -29,7 +29,7 @@ struct Known {
     handshakes: Arc<Semaphore>,
 }
 
-/// One connection of an address, until it is dropped.
+/// One connection of an address, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     addresses: Arc<Addresses>,
@@ -38,13 +38,13 @@ pub(crate) struct Slot {
 }
 
 impl Addresses {
-    /// At most so many connections an address, and a share of so many handshakes.
+    /// Allows at most `most` connections per address, and a share of `handshakes`.
     pub(crate) fn new(most: Option<usize>, handshakes: usize) -> Arc<Self> {
         let handshakes = (handshakes / SHARE).max(LEAST_SHARE);
         Arc::new(Self { most, handshakes, known: Mutex::default() })
     }
 
-    /// Counts a connection; `None` when its address has as many as it may.
+    /// Counts a connection; `None` when its address is at the limit.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
         let address = client(address);
         let mut known = self.lock();
@@ -75,12 +75,12 @@ impl Addresses {
 }
 
 impl Slot {
-    /// The places that the address has for handshakes.
+    /// The address's handshake permits.
     pub(crate) fn handshakes(&self) -> &Semaphore {
         &self.handshakes
     }
 
-    /// Whether one of those places is taken, and no more.
+    /// Whether exactly one of those permits is taken.
     pub(crate) fn has_one_handshake(&self) -> bool {
         self.handshakes.available_permits() + 1 == self.addresses.handshakes
     }
@@ -113,7 +113,7 @@ mod tests {
         drop(first);
         assert!(addresses.enter(one).is_some(), "one has left");
         drop(second);
-        assert!(addresses.lock().is_empty(), "nothing is kept of who has no connection");
+        assert!(addresses.lock().is_empty(), "addresses without connections are not kept");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! From an accepted socket to a client that is worth a place: who it is (a listed balancer says so in front), whether its
-//! address may have another connection, and whether it says anything at all.
+//! Admits accepted sockets: determines the client's address (a listed balancer sends it in a PROXY header), enforces
+//! the address's connection limit, and waits for the client's first bytes.
 
 use std::future::poll_fn;
 use std::io::{self, Error, ErrorKind};
@@ -18,7 +18,7 @@ use crate::server::handshake::Handshakes;
 use crate::server::listen::Accepted;
 use crate::server::proxy;
 
-/// What every connection passes; all workers share it.
+/// The checks that every connection passes; shared by all workers.
 pub(crate) struct Admission {
     pub(crate) handshakes: Handshakes,
     addresses: Arc<Addresses>,
@@ -39,10 +39,10 @@ impl Admission {
         Self { handshakes, addresses, evictions, tally, config }
     }
 
-    /// The connection with its client's address, counted for that address.
+    /// Determines the client's address, and counts the connection for that address.
     ///
     /// # Errors
-    /// A balancer that does not introduce its client; an address with as many connections as it may have.
+    /// A balancer sends no valid PROXY header, or the address is at its connection limit.
     pub(crate) async fn admit(&self, mut accepted: Accepted) -> io::Result<Accepted> {
         let peer = accepted.peer;
         if self.config.proxies.contain(peer.ip()) {
@@ -59,7 +59,7 @@ impl Admission {
         Ok(accepted)
     }
 
-    /// What a listed balancer says in front of its client.
+    /// Reads a listed balancer's PROXY header.
     async fn introduced(&self, accepted: &mut Accepted) -> io::Result<SocketAddr> {
         let deadline = Instant::now() + self.config.timers.head;
         let parts = proxy::client(&mut accepted.stream, accepted.peer);
@@ -68,13 +68,13 @@ impl Admission {
         parts
     }
 
-    /// Whether the address is that of a proxy or balancer, which has the connections of all its clients.
+    /// Whether the address is a proxy's or balancer's, which carries the connections of all its clients.
     fn speaks_for_many(&self, peer: SocketAddr, client: SocketAddr) -> bool {
         let is_balancer = client == peer && self.config.proxies.contain(peer.ip());
         is_balancer || self.config.trusted.contain(client.ip())
     }
 
-    /// A client without TLS, once it has said something.
+    /// Waits for the first byte of a client without TLS.
     pub(crate) async fn heard(&self, accepted: Accepted) -> io::Result<Accepted> {
         let deadline = Instant::now() + self.config.timers.head;
         let mut byte = [MaybeUninit::uninit()];

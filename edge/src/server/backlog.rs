@@ -1,5 +1,5 @@
-//! [`Backlog`]: what an HTTP/2 connection was given to send and has not sent, whichever streams it belongs to. An answer whose
-//! last piece was given to `h2` has no task any more, so the connection itself sees to it that its client reads.
+//! [`Backlog`]: the bytes an HTTP/2 connection has accepted for sending but not sent, over all its streams. An answer
+//! whose last piece `h2` has taken no longer has a task, so the connection itself checks that its client reads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,14 +10,14 @@ use tokio::time::{Duration, Instant};
 use crate::config::LeastRate;
 use crate::http::credit::Credit;
 
-/// Bytes of all streams beyond which no more is given: what a client that reads needs to be kept busy.
+/// Bytes over all streams beyond which no more is accepted: enough to keep a reading client busy.
 const MAX_BYTES: usize = 256 << 10;
-/// What a frame costs besides its bytes: `h2` remembers each, and writes its head.
+/// The cost of a frame besides its bytes: `h2` keeps an entry for each and writes its head.
 const FRAME_BYTES: usize = 256;
-/// The connection's timer is told of a client that has stopped to read no more often.
+/// The minimum time between two notices to the connection's timer that the client has stopped reading.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// What waits to be sent, and how long it may.
+/// Bytes waiting to be sent, and how long they may wait.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     bytes: AtomicUsize,
@@ -38,7 +38,7 @@ impl Backlog {
         Self { bytes: AtomicUsize::new(0), reading: Mutex::new(reading) }
     }
 
-    /// A frame with so many bytes was given to `h2`.
+    /// Records that `h2` took a frame of `bytes`.
     pub(crate) fn give(&self, bytes: usize) {
         self.bytes.fetch_add(bytes.saturating_add(FRAME_BYTES), Ordering::Relaxed);
     }
@@ -60,7 +60,7 @@ impl Backlog {
         Poll::Pending
     }
 
-    /// Everything that was given has gone to the socket, or belonged to streams that were reset.
+    /// Records that everything given was written to the socket, or belonged to streams that were reset.
     pub(crate) fn clear(&self) {
         if self.bytes.swap(0, Ordering::Relaxed) >= MAX_BYTES {
             let waiting = std::mem::take(&mut self.lock().waiting);
@@ -68,7 +68,7 @@ impl Backlog {
         }
     }
 
-    /// The client takes nothing more at this moment. `true` when the connection's timer has to know.
+    /// Records that the client takes nothing more at the moment. `true` if the connection's timer must be told.
     pub(crate) fn stall(&self, now: Instant) -> bool {
         let reading = &mut *self.lock();
         let newly = !reading.credit.is_waiting();
@@ -80,12 +80,12 @@ impl Backlog {
         due
     }
 
-    /// The client has taken so many bytes.
+    /// Records that the client has taken `bytes`.
     pub(crate) fn take(&self, bytes: usize, now: impl FnOnce() -> Instant) {
         self.lock().credit.moved(bytes, now);
     }
 
-    /// When the client has used up its credit, where something waits for it.
+    /// When the client's credit runs out, if anything waits for it.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if self.bytes.load(Ordering::Relaxed) == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Serves one client connection by the protocol that ALPN settled.
+//! Serves one client connection with the protocol that ALPN negotiated.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::server::http1::Connection;
 use crate::server::{Handler, Server, http2};
 use crate::upstream::socket::ClientSocket;
 
-/// Serves the connection to its end. What is polled holds what its protocol needs, and no copy of what led to it: there are
-/// as many as idle clients.
+/// Serves the connection to its end. The future holds only what its protocol needs, because there is one for every idle
+/// client.
 pub(crate) fn serve<S, H>(server: Arc<Server<H>>, secured: Secured<S>) -> BoxFuture<'static, ()>
 where
     S: ClientSocket,

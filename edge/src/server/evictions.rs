@@ -1,7 +1,7 @@
-//! Makes room at the limits of connections and of handshakes: while a new connection waits for a place, the client that has
-//! kept the edge waiting longest is closed. A connection between two requests counts as waiting, too; otherwise a few
-//! addresses could hold every place with one request a minute each. A connection with a request under way is never closed to
-//! make room.
+//! Makes room at the limits of connections and of handshakes: while a new connection waits for a permit, the client
+//! that has kept the gateway waiting longest is closed. A connection between two requests counts as waiting, too;
+//! otherwise a few addresses could hold every permit with one request a minute each. A connection with a running
+//! request is never closed to make room.
 
 use std::io::{self, Error, ErrorKind};
 use std::pin::{Pin, pin};
@@ -13,15 +13,15 @@ use tokio::time::{Duration, Instant, sleep_until, timeout_at};
 use crate::control::drain::Drain;
 use crate::metrics::tally::{Closed, Tally};
 
-/// How long a client may be silent before it can be closed: longer than the round trip that its first bytes need, and than
-/// the timeout after which TCP retransmits a lost packet.
+/// How long a client may be silent before it can be closed: longer than the round trip that its first bytes need, and
+/// than the timeout after which TCP retransmits a lost packet.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a connection that has been served may be idle before it can be closed. Longer than [`PATIENCE`], so that clients
-/// that have sent nothing go first.
+/// How long a connection that has been served may be idle before it can be closed. Longer than [`PATIENCE`], so that
+/// clients that have sent nothing go first.
 pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The connections that can be closed, and how many new ones wait for a place. Shared by all workers; a client that sends its
-/// bytes within [`PATIENCE`] never touches it.
+/// The connections that can be closed, and how many new ones wait for a place. Shared by all workers; a client that
+/// sends its bytes within [`PATIENCE`] never touches it.
 pub(crate) struct Evictions {
     drain: Drain,
     tally: Tally,
@@ -43,8 +43,8 @@ impl Evictions {
     /// Waits for a client's bytes until the deadline.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline. `ConnectionAborted` when the client has been silent for [`PATIENCE`] and has to make room,
-    /// or the drain has begun.
+    /// `TimedOut` at the deadline. `ConnectionAborted` when the client has been silent for [`PATIENCE`] and has to make
+    /// room, or the drain has begun.
     pub(crate) async fn hear<F: Future>(&self, deadline: Instant, words: F) -> io::Result<F::Output> {
         let mut words = pin!(words);
         let patience = Instant::now() + PATIENCE;
@@ -85,8 +85,8 @@ impl Evictions {
         self.tally.closed(Closed::Evicted);
     }
 
-    /// Resolves when a connection without a request has to make room: a new one waits for a place, and there is no silent
-    /// client to close instead.
+    /// Resolves when a connection without a request has to make room: a new one waits for a place, and there is no
+    /// silent client to close instead.
     pub(crate) async fn evicted(&self) {
         loop {
             self.told(&self.idle).await;
@@ -133,7 +133,8 @@ pub(crate) struct Wanted<'a>(&'a Evictions);
 
 impl Drop for Wanted<'_> {
     fn drop(&mut self) {
-        // `Notify` stores one wake-up only: when several connections asked while none could be closed, the others' were lost.
+        // `Notify` stores one wake-up only: when several connections asked while none could be closed, the others' were
+        // lost.
         if self.0.wanted.fetch_sub(1, Ordering::SeqCst) > 1 {
             self.0.wake();
         }

@@ -1,5 +1,5 @@
-//! TLS: a bounded number of handshakes at once, each within its budget, with the certificate of this moment. A handshake
-//! begins when its client has said hello; a ticket that may not be used leads to a full one.
+//! TLS handshakes: a bounded number at once, each within its deadline, with the current certificate. A handshake starts
+//! once its ClientHello has arrived; an unacceptable ticket leads to a full handshake.
 
 use crate::http::peer::Scheme;
 use crate::tls::ALPN_H2;
@@ -37,7 +37,7 @@ pub(crate) struct Secured<S> {
 }
 
 impl Secured<TlsStream<Sending>> {
-    /// The version of TLS that both sides agreed on.
+    /// The negotiated TLS version.
     pub(crate) fn version(&self) -> &'static str {
         match self.stream.get_ref().1.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "1.3",
@@ -47,33 +47,33 @@ impl Secured<TlsStream<Sending>> {
     }
 }
 
-/// Ends TLS.
+/// Terminates TLS.
 pub(crate) struct Handshakes {
     certificates: Arc<Certificates>,
     evictions: Arc<Evictions>,
-    /// For any handshake.
+    /// Permits for any handshake.
     common: HandshakeLimit,
-    /// For the only handshake of an address: to take them all needs as many addresses.
+    /// Permits for an address's only handshake: exhausting them takes as many addresses.
     firsts: HandshakeLimit,
     timers: Timers,
     tally: Tally,
 }
 
-/// A client that has said hello.
+/// A client whose ClientHello has arrived.
 pub(crate) struct Greeted {
     accepted: Accepted,
     hello: Box<Hello>,
-    /// Of the whole handshake.
+    /// The deadline of the whole handshake.
     deadline: Instant,
 }
 
-/// Places for handshakes. One that waits for its client is closed when another waits for its place.
+/// Handshake permits. A handshake that waits for its client is closed when another waits for its permit.
 struct HandshakeLimit {
     free: Semaphore,
     stalled: Evictions,
 }
 
-/// A handshake's place among all, and among those of its address.
+/// A handshake's permit among all, and among those of its address.
 struct HandshakePermit<'a> {
     stalled: &'a Evictions,
     _of_all: SemaphorePermit<'a>,
@@ -115,7 +115,7 @@ impl Handshakes {
         Self { certificates, evictions, common, firsts, timers, tally }
     }
 
-    /// Waits until the client has said hello. Apart from the handshake: a client that says nothing has no room for one.
+    /// Waits for the ClientHello. Separate from the handshake, so that a silent client does not reserve memory for one.
     pub(crate) async fn greet(&self, mut accepted: Accepted) -> io::Result<Greeted> {
         let deadline = Instant::now() + self.timers.tls;
         let hello = hello::read(&mut accepted.stream, self.certificates.verify_clients());
@@ -123,7 +123,7 @@ impl Handshakes {
         Ok(Greeted { accepted, hello, deadline })
     }
 
-    /// The handshake, once there is a place for it.
+    /// Performs the handshake once there is a permit for it.
     pub(crate) async fn handshake(&self, greeted: Greeted) -> io::Result<Secured<TlsStream<Sending>>> {
         let Greeted { accepted: Accepted { stream, peer, held }, hello, deadline } = greeted;
         let turn = match self.turn_at_once(held.slot()) {
@@ -139,7 +139,7 @@ impl Handshakes {
         Ok(Secured { stream, peer, protocol, scheme: Scheme::Https, held })
     }
 
-    /// Waits first for those of the same address, so that they stand in nobody else's way.
+    /// Waits for the address's own permit first, so that its handshakes do not block those of other addresses.
     async fn turn<'a>(&'a self, slot: Option<&'a Slot>) -> io::Result<HandshakePermit<'a>> {
         self.tally.waited(Wait::Handshakes);
         let of_address = match slot {
@@ -179,25 +179,25 @@ impl Handshakes {
         });
         anew?;
         let mut stream = shaking.await?;
-        // A ticket may have come with a second hello, and the authorities may have changed meanwhile.
+        // A ticket may have come with a second ClientHello, and the authorities may have changed meanwhile.
         if !((known || set.may_go_on(stream.get_ref().1)) && self.certificates.confirm(&set)) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the client's certificate has ended",
+                "the client's certificate is no longer valid",
             ));
         }
         let (socket, session) = stream.get_mut();
         socket.settle();
         if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
-            // The client waits for the server's last words before it says anything.
+            // The client sends nothing until it has received the server's last handshake messages.
             stream.flush().await?;
         }
         Ok(stream)
     }
 }
 
-/// Whether the handshake that has its place among those of its address is the only one there. A balancer's clients have one
-/// address, and count as many.
+/// Whether the handshake is the only one of its address. Behind a balancer all clients share one address and are not
+/// counted, so each counts as the only one.
 fn is_first(slot: Option<&Slot>) -> bool {
     slot.is_none_or(Slot::has_one_handshake)
 }

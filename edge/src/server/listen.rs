@@ -1,5 +1,5 @@
-//! One acceptor a listener: sockets in, [`Accepted`] out. Past the limit of connections it waits, and asks for room: only
-//! connections that have said nothing for a while make it; accept errors (no free file descriptors) back off instead of spinning.
+//! One acceptor per listener: sockets in, [`Accepted`] out. At the connection limit it waits and asks for room, which
+//! only silent or idle connections make. Accept errors (no free file descriptors) back off instead of spinning.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,8 +26,8 @@ pub(crate) struct Accepted {
     pub(crate) held: Held,
 }
 
-/// What a connection has of the limits: its place among all, and among those of its address. Both are free again when this
-/// is dropped.
+/// A connection's share of the limits: its permit among all connections, and its slot among those of its address.
+/// Dropping it releases both.
 pub(crate) struct Held {
     _place: OwnedSemaphorePermit,
     slot: Option<Slot>,
@@ -38,15 +38,14 @@ impl Held {
         self.slot = Some(slot);
     }
 
-    /// The connection among those of its address; `None` where they are not counted.
+    /// The connection's slot among those of its address; `None` if it is not counted.
     pub(crate) const fn slot(&self) -> Option<&Slot> {
         self.slot.as_ref()
     }
 }
 
-/// As many connections wait in the socket from now on as the system allows (`net.core.somaxconn`): past that a client hears
-/// nothing, and tries again a second later. What is accepted sends at once: it has that from its listener, without a call of
-/// its own.
+/// Raises the socket's backlog to what the system allows (`net.core.somaxconn`): beyond it a client gets no answer and
+/// retries a second later. Also sets `TCP_NODELAY`, which accepted sockets inherit without a call of their own.
 pub(crate) fn prepared(socket: TcpListener) -> io::Result<std::net::TcpListener> {
     rustix::net::listen(&socket, i32::MAX)?;
     rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
@@ -62,7 +61,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Makes a prepared socket part of the runtime that this is called in.
+    /// Registers a prepared socket with the current runtime.
     pub(crate) fn new(
         socket: std::net::TcpListener,
         places: Arc<Semaphore>,
@@ -72,8 +71,8 @@ impl Listener {
         Ok(Self { socket: TcpListener::from_std(socket)?, places, evictions, tally })
     }
 
-    /// Gives every connection until the drain begins, and then those that wait already: the system has shaken hands with
-    /// them, and to close the socket would reset them.
+    /// Hands over every connection until the drain begins, and then those already in the backlog: the system has
+    /// completed their TCP handshakes, and closing the socket would reset them.
     pub(crate) async fn accept_until(&self, drain: &Drain, give: impl Fn(Accepted)) {
         let all = async || {
             while let Some(accepted) = self.accept().await {
@@ -81,11 +80,11 @@ impl Listener {
             }
         };
         drain.run_until(all()).await;
-        // However many they are: a task's share of work would end it early. The limit of connections does.
+        // Unconstrained, because the task's cooperative budget would end it early. The connection limit bounds it.
         let _no_more = timeout(Duration::ZERO, unconstrained(all())).await;
     }
 
-    /// The next connection, once there is a place for it; `None` only when the limit itself is gone.
+    /// Accepts the next connection once there is a permit for it; `None` only when the semaphore is closed.
     async fn accept(&self) -> Option<Accepted> {
         let (stream, peer) = self.next().await;
         let held = Held { _place: self.place().await?, slot: None };
@@ -105,7 +104,7 @@ impl Listener {
         }
     }
 
-    /// A place among the connections, once there is one.
+    /// Acquires a connection permit, waiting until there is one.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
@@ -124,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// A listener with places for so many.
+    /// A listener with this many connection permits.
     async fn listening(places: usize) -> (Listener, SocketAddr) {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = socket.local_addr().expect("its address");
@@ -142,7 +141,7 @@ mod tests {
         (client, own)
     }
 
-    /// More than a task does in its turn.
+    /// More than a task does within its cooperative budget.
     const WAITING: usize = 300;
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! The client side: listeners, workers, handshakes, HTTP/1.1 and HTTP/2. It knows no route: what it has read it gives to a
-//! [`Handler`], for which it is compiled.
+//! The client side: listeners, workers, handshakes, HTTP/1.1 and HTTP/2. It knows no routes: it is generic over a
+//! [`Handler`], which answers the requests it has read.
 
 pub(crate) mod activation;
 pub(crate) mod activity;
@@ -32,7 +32,7 @@ use crate::metrics::meter::Meter;
 use crate::response::body::EdgeBody;
 use crate::server::evictions::Evictions;
 
-/// What answers requests. Each worker has one.
+/// The handler that answers requests. Each worker has one.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// Answers a request. Dropping the future abandons it.
     fn handle(
@@ -41,29 +41,29 @@ pub(crate) trait Handler: Send + Sync + 'static {
         request: Request<RequestBody>,
     ) -> impl Future<Output = Response<EdgeBody>> + Send;
 
-    /// Answers what could not be read as a request.
+    /// Answers input that could not be read as a request.
     fn refuse(&self, peer: Peer, error: HeadError) -> Response<EdgeBody>;
 
-    /// Called twice a second, as a sign that the worker is alive.
+    /// Called twice a second, as a heartbeat of the worker.
     fn beat(&self, worker: usize);
 
-    /// Called now and then to close idle upstream connections that grew old.
+    /// Called periodically to close stale idle upstream connections.
     fn sweep(&self);
 }
 
-/// One worker's server: what its connections read, and the handler of their requests.
+/// One worker's server: the state that its connections read, and the handler of their requests.
 pub(crate) struct Server<H> {
     pub(crate) handler: H,
     pub(crate) timers: Timers,
     pub(crate) limits: Limits,
     pub(crate) meter: Meter,
     pub(crate) dates: Dates,
-    /// Which idle connections make room for new ones.
+    /// Which connections are closed to make room for new ones.
     pub(crate) evictions: Arc<Evictions>,
-    /// Connections, and what outlives the request that began it.
+    /// Connections, and tasks that outlive the request that started them.
     pub(crate) tasks: TaskTracker,
-    /// Begun when no new work is taken.
+    /// Started when no new work is accepted.
     pub(crate) drain: Drain,
-    /// Cancelled when the drain is over; everything that still runs is then dropped.
+    /// Cancelled when the drain is over; everything still running is then dropped.
     pub(crate) end: CancellationToken,
 }

@@ -1,5 +1,5 @@
-//! PROXY protocol version 2: a balancer that passes TLS through says in front of it who the client is. Only peers that
-//! `PLATFORM_PROXY_PROTOCOL` lists may say so, and they must: anything else from them ends the connection.
+//! PROXY protocol version 2: a balancer that passes TLS through sends the client's address in front of it. Only peers
+//! listed in `PLATFORM_PROXY_PROTOCOL` may send the header, and they must: anything else from them ends the connection.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 const HEAD_BYTES: usize = 16;
-/// Version 2 in the high half of its byte, the command in the low one.
+/// The version in the high half of its byte, the command in the low half.
 const LOCAL: u8 = 0x20;
 const PROXY: u8 = 0x21;
 const TCP_OVER_IPV4: u8 = 0x11;
@@ -19,13 +19,13 @@ const IPV6_BYTES: usize = 36;
 /// Addresses and a few extensions, TLS details among them; a balancer sends some hundred bytes.
 const MAX_BYTES: usize = 2_048;
 
-/// Reads the header, no byte more, and gives the client's address: `peer` itself where the balancer speaks for itself.
+/// Reads exactly the header and returns the client's address, or `peer` if the balancer speaks for itself.
 pub(crate) async fn client<S: AsyncRead + Unpin>(stream: &mut S, peer: SocketAddr) -> Result<SocketAddr> {
     let mut head = [0; HEAD_BYTES];
     stream.read_exact(&mut head).await?;
     let [signature @ .., command, family, high, low] = head;
     if signature != SIGNATURE {
-        return Err(wrong("no PROXY header of version 2"));
+        return Err(wrong("not a PROXY header of version 2"));
     }
     let length = usize::from(u16::from_be_bytes([high, low]));
     if length > MAX_BYTES {

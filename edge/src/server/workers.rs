@@ -1,5 +1,5 @@
-//! The workers: one thread a core, each with a runtime of its own, so that nothing on a request's way is shared between
-//! cores. A connection goes to the worker that has the fewest, and stays there.
+//! The workers: one thread per core, each with its own runtime, so that cores share nothing on a request's path. A
+//! connection goes to the worker with the fewest, and stays there.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -22,17 +22,17 @@ use crate::server::listen::{Accepted, Held, Listener};
 use crate::server::{Handler, Server, connection};
 use crate::upstream::client::SWEEP_EVERY;
 
-/// How often a worker shows that it is alive.
+/// How often a worker signals that it is alive.
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 
-/// Where a connection came in.
+/// The listener on which a connection arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListenerKind {
     Tls,
     Plain,
 }
 
-/// A listening socket, and how many connections may be open through all of them.
+/// A listening socket, with the connection permits that all sockets share.
 pub(crate) struct ListenerSocket {
     pub(crate) socket: TcpListener,
     pub(crate) kind: ListenerKind,
@@ -40,11 +40,11 @@ pub(crate) struct ListenerSocket {
     pub(crate) evictions: Arc<Evictions>,
 }
 
-/// All workers; each tells when it has ended.
+/// All workers; each receiver resolves when its worker has ended.
 pub(crate) struct WorkerPool(Vec<oneshot::Receiver<()>>);
 
 impl WorkerPool {
-    /// Starts a worker for each server. The first one accepts as well: with one core nothing goes from thread to thread.
+    /// Starts a worker for each server. The first one also accepts, so that with one core nothing crosses threads.
     pub(crate) fn start<H: Handler>(
         servers: Vec<Arc<Server<H>>>,
         admission: &Arc<Admission>,
@@ -67,7 +67,7 @@ impl WorkerPool {
         Ok(Self(finished))
     }
 
-    /// Waits until the drain has begun and every worker's connections have come to their end.
+    /// Waits until the drain has begun and every worker's connections have ended.
     pub(crate) async fn finish(self) {
         for one in self.0 {
             if one.await.is_err() {
@@ -77,11 +77,11 @@ impl WorkerPool {
     }
 }
 
-/// What a worker serves its connections with.
+/// A worker's server and admission, and its number of connections.
 struct LocalWorker<H> {
     server: Arc<Server<H>>,
     admission: Arc<Admission>,
-    /// How many there are, those on their way to it among them.
+    /// Open connections, including those still being handed to this worker.
     open: Arc<AtomicUsize>,
 }
 
@@ -90,25 +90,25 @@ impl<H: Handler> LocalWorker<H> {
         Self { server, admission, open: Arc::default() }
     }
 
-    /// Serves a connection on the runtime that this is called in.
+    /// Serves a connection on the current runtime.
     fn take(&self, accepted: Accepted, listener: ListenerKind, counted: Counted) {
         let (server, admission) = (Arc::clone(&self.server), Arc::clone(&self.admission));
         self.server.tasks.spawn(counted.until_end_of(serve(server, admission, accepted, listener)));
     }
 
-    /// Serves what the first worker accepts, until it accepts no more.
+    /// Serves the connections that the first worker hands over, until it stops accepting.
     async fn take_handed(self, mut handed: mpsc::UnboundedReceiver<Handed>) {
         while let Some(Handed { stream, peer, held, listener, counted }) = handed.recv().await {
             match TcpStream::from_std(stream) {
                 Ok(stream) => self.take(Accepted { stream, peer, held }, listener, counted),
-                Err(error) => tracing::warn!(%error, "a connection cannot be served"),
+                Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
         }
     }
 }
 
-/// One of a worker's connections. The worker's count falls when this is dropped, however the connection ends: a panic in
-/// its task and a runtime that stops drop it, too.
+/// One of a worker's connections. Dropping it decrements the worker's count, however the connection ends: a panic in
+/// its task and a stopping runtime drop it too.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -117,9 +117,9 @@ impl Counted {
         Self(Arc::clone(open))
     }
 
-    /// Runs the connection's work, and counts it until the work has ended, panicked, or is dropped.
+    /// Runs the connection's work, and counts it until the work has ended, panicked, or been dropped.
     fn until_end_of(self, work: impl Future<Output = ()>) -> impl Future<Output = ()> {
-        // An `async` block would have room for the work twice, in every idle connection.
+        // An `async` block would reserve space for the work twice, in every idle connection.
         work.map(move |()| drop(self))
     }
 }
@@ -130,7 +130,7 @@ impl Drop for Counted {
     }
 }
 
-/// A connection on its way to another worker, which makes it part of its own runtime.
+/// A connection being handed to another worker, which registers it with its own runtime.
 struct Handed {
     stream: std::net::TcpStream,
     peer: SocketAddr,
@@ -139,13 +139,14 @@ struct Handed {
     counted: Counted,
 }
 
-/// Where another worker gets its connections.
+/// Hands connections to another worker.
 struct WorkerHandle {
     sender: mpsc::UnboundedSender<Handed>,
     open: Arc<AtomicUsize>,
 }
 
-/// Added to the count of a worker that is gone: far more connections than there can be, so that another is preferred.
+/// Stored as the count of a worker that has exited: far more connections than there can be, so that another worker is
+/// preferred.
 const GONE: usize = usize::MAX / 2;
 
 impl WorkerHandle {
@@ -157,21 +158,21 @@ impl WorkerHandle {
             Ok(Ok(())) => {}
             Ok(Err(_)) => {
                 self.open.store(GONE, Ordering::Relaxed);
-                tracing::error!("a worker is gone; its connection is closed");
+                tracing::error!("a worker has exited; closing its connection");
             }
-            Err(error) => tracing::error!(%error, "a connection cannot be given to another worker"),
+            Err(error) => tracing::error!(%error, "cannot hand a connection to another worker"),
         }
     }
 }
 
-/// What the first worker does for all. The others' inboxes end with it.
+/// The first worker's acceptor. The others' channels close when it is dropped.
 struct Acceptor<H> {
     own: LocalWorker<H>,
     others: Vec<WorkerHandle>,
 }
 
 impl<H: Handler> Acceptor<H> {
-    /// Until the drain has begun.
+    /// Accepts until the drain has begun.
     async fn accept(self, listeners: Vec<(Listener, ListenerKind)>) {
         let all = listeners.iter().map(|(listener, kind)| {
             listener.accept_until(&self.own.server.drain, |accepted| self.give(accepted, *kind))
@@ -179,7 +180,7 @@ impl<H: Handler> Acceptor<H> {
         join_all(all).await;
     }
 
-    /// To the worker that has the fewest.
+    /// Gives the connection to the worker with the fewest.
     fn give(&self, accepted: Accepted, listener: ListenerKind) {
         let own = self.own.open.load(Ordering::Relaxed);
         let open = |inbox: &&WorkerHandle| inbox.open.load(Ordering::Relaxed);
@@ -194,7 +195,7 @@ fn worker_runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// The listeners as parts of the runtime.
+/// Registers the listeners with the runtime.
 fn listeners<H>(
     runtime: &Runtime,
     sockets: Vec<ListenerSocket>,
@@ -207,7 +208,8 @@ fn listeners<H>(
     listeners.collect()
 }
 
-/// /// A worker: its connections come from `source`; it ends when that has ended and all of them have.
+/// Starts a worker's thread. The worker takes connections from `source`, and ends when `source` and all its connections
+/// have ended.
 fn start_worker<H: Handler>(
     number: usize,
     runtime: Runtime,
@@ -224,14 +226,14 @@ fn start_worker<H: Handler>(
             server.tasks.wait().await;
         };
         runtime.block_on(end.run_until_cancelled(work));
-        // Everything that still runs is dropped here, before anybody is told.
+        // Drops everything still running before the end is reported.
         drop(runtime);
         let _told = finish.send(());
     })?;
     Ok(finished)
 }
 
-/// Shows that the worker is alive, and keeps its idle upstream connections fresh.
+/// Signals that the worker is alive, and sweeps its idle upstream connections.
 async fn beat<H: Handler>(server: Arc<Server<H>>, number: usize) {
     let mut ticks = interval(BEAT_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -246,8 +248,8 @@ async fn beat<H: Handler>(server: Arc<Server<H>>, number: usize) {
     }
 }
 
-/// Serves a connection to its end. This lasts as long: what leads to it is kept in no variable, and each step in a box of
-/// its own, which goes with the step.
+/// Serves a connection to its end. This future lives as long as the connection: no variable holds an earlier step, and
+/// each step is boxed and freed when it ends.
 async fn serve<H: Handler>(
     server: Arc<Server<H>>,
     admission: Arc<Admission>,

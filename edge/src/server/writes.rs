@@ -1,6 +1,6 @@
-//! Holds a connection's small writes until its poll ends, so that many frames are one TLS record and one system call. A
-//! flush alone could not be put off: the TLS layer writes to the socket with every write. Nothing is held over the end of
-//! a poll: [`Flushing`] sends it then, whether the connection is done or waits.
+//! Holds a connection's small writes until its poll ends, so that many frames become one TLS record and one system
+//! call. Deferring the flush would not suffice: the TLS layer writes to the socket with every write. Nothing is held
+//! beyond the end of a poll: [`Flushing`] sends it then, whether or not the connection has finished.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,25 +11,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::server::backlog::Backlog;
 
-/// The most that is held: one full TLS record. What is longer by itself gains nothing from waiting.
+/// The maximum held: one full TLS record. Longer writes gain nothing from waiting.
 const MAX_HELD: usize = 16 << 10;
-/// The buffer that a connection keeps for its next poll; thousands of idle connections must not keep whole records.
+/// The buffer kept between polls; thousands of idle connections must not keep whole records.
 const KEPT_CAPACITY: usize = 1 << 10;
 
-/// A socket as its connection sees it: writes are taken and kept.
+/// A socket as its connection sees it: writes are buffered.
 pub(crate) struct Holding<S>(Arc<Mutex<Held<S>>>);
 
-/// A connection together with what it has written: its future ends as the connection's does, or when the socket fails.
+/// A connection and its held writes: the future ends when the connection does, or when the socket fails.
 pub(crate) struct Flushing<'a, C, S> {
     connection: Pin<&'a mut C>,
     writes: Writes<S>,
     backlog: &'a Backlog,
 }
 
-/// The other hand on a [`Holding`] socket. Both are used by one task in turn, so the lock is never waited for.
+/// The sending half of a [`Holding`] socket. One task uses both in turn, so the lock is never contended.
 pub(crate) struct Writes<S>(Arc<Mutex<Held<S>>>);
 
-/// How a connection ends badly.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error(transparent)]
@@ -41,15 +41,15 @@ pub(crate) enum Broken {
 struct Held<S> {
     socket: S,
     bytes: Vec<u8>,
-    /// How many of them the socket has taken.
+    /// How many of `bytes` the socket has taken.
     sent: usize,
-    /// Bytes went to the socket since it was flushed last.
+    /// Bytes were written to the socket since its last flush.
     unflushed: bool,
-    /// The socket took less than was held: no further write is taken before all of it is gone.
+    /// The socket took less than was held: it must take the rest before another write is accepted.
     blocked: bool,
 }
 
-/// A socket whose writes are held, and the hand that sends them.
+/// Splits a socket into a half that holds writes and a half that sends them.
 pub(crate) fn hold<S>(socket: S) -> (Holding<S>, Writes<S>) {
     let held = Held { socket, bytes: Vec::new(), sent: 0, unflushed: false, blocked: false };
     let shared = Arc::new(Mutex::new(held));
@@ -78,12 +78,12 @@ where
         let polled = self.connection.as_mut().poll(context);
         let sent = lock(&self.writes.0).poll_send(context);
         match (polled, sent) {
-            // A connection that ended well has shut its socket down, which sends everything; one that ended badly is not
+            // A connection that ended cleanly has shut its socket down, which sends everything; a failed one is not
             // kept for a client that does not read.
             (Poll::Ready(ended), _) => Poll::Ready(ended.map_err(Broken::from)),
             (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(error.into())),
             (Poll::Pending, Poll::Ready(Ok(()))) => {
-                // Streams give no more than their windows have room for, so `h2` has kept none of it either.
+                // Streams give no more than their windows allow, so `h2` has kept nothing back either.
                 self.backlog.clear();
                 Poll::Pending
             }
@@ -93,7 +93,7 @@ where
 }
 
 impl<S: AsyncWrite + Unpin> Held<S> {
-    /// Sends what is held, and flushes the socket where that is due.
+    /// Sends the held bytes, and flushes the socket if needed.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.blocked = true;
         while let Some(rest) = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty()) {
@@ -113,7 +113,7 @@ impl<S: AsyncWrite + Unpin> Held<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes room for `length` more bytes. `true`: hold them; `false`: they are for the socket itself.
+    /// Makes room for `length` more bytes. `true`: hold them; `false`: write them to the socket directly.
     fn poll_room(&mut self, context: &mut Context<'_>, length: usize) -> Poll<io::Result<bool>> {
         if self.blocked || self.bytes.len().saturating_add(length) > MAX_HELD {
             ready!(self.poll_send(context))?;
@@ -173,7 +173,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Holding<S> {
         true
     }
 
-    /// Put off to the end of the poll, unless the socket is known to be full.
+    /// Deferred to the end of the poll, unless the socket is known to be full.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut held = lock(&self.0);
         if held.blocked { held.poll_send(context) } else { Poll::Ready(Ok(())) }
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// A socket that takes what it has room for, and remembers each write.
+    /// A socket that takes what it has room for, and records each write.
     #[derive(Default)]
     struct Socket {
         room: usize,

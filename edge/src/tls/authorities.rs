@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 
-/// How the edge speaks TLS with upstreams: with the authorities of this file alone, else with the system's.
+/// The TLS configuration for upstreams: trusts only the authorities of this file, by default the system's.
 pub(crate) fn upstream_tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let roots = match authorities {
         Some(file) => roots_of(file)?,
@@ -20,7 +20,7 @@ pub(crate) fn upstream_tls(authorities: Option<&Path>) -> Result<Arc<ClientConfi
     Ok(Arc::new(config))
 }
 
-/// A machine without any has no upstream that could be verified, which shows when one is dialled.
+/// On a machine without authorities no upstream can be verified; the error shows when one is dialled.
 fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();

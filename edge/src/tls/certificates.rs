@@ -1,8 +1,8 @@
-//! The TLS configuration of this moment: every pair, each shown to the clients that ask for one of its names, and the
-//! authorities of client certificates. The files are looked at every second; a set that cannot be used as a whole is
-//! logged and counted, and the one in use stays. Tickets outlive a renewal, and their keys rotate by themselves; they end
-//! when the authorities of client certificates change, or the names of a pair. A ticket carries its client's certificate,
-//! so each one that is used is held against the authorities and the clock once more.
+//! The current TLS configuration: every certificate, each presented to the clients that ask for one of its names, and
+//! the authorities of client certificates. The files are checked every second; a set that is not usable as a whole is
+//! logged and counted, and the current one stays. Tickets survive a renewal, and their keys rotate automatically; they
+//! become invalid when the authorities of client certificates or the names of a certificate change. A ticket carries
+//! its client's certificate, so each resumption verifies that certificate again against the authorities and the clock.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use crate::metrics::tally::Reload;
 use crate::tls::names::ByName;
 use crate::tls::{ALPN_H2, ALPN_HTTP1, expiry};
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks in a row that find a file missing before that is told: for a moment, one that is being replaced is.
+/// Consecutive checks that find a file missing before that is reported: a file being replaced is missing for a moment.
 const TELL_AFTER: u32 = 5;
 
 /// Why the TLS files cannot be used.
@@ -47,7 +47,7 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
     },
-    /// Certificate and key do not fit together, or are of an unknown kind.
+    /// Certificate and key do not match, or are of an unknown kind.
     #[error("certificate and key cannot be used: {0}")]
     Unfit(#[from] rustls::Error),
     /// The authorities of client certificates cannot be used.
@@ -63,43 +63,43 @@ pub(crate) struct Certificates {
     seen: Mutex<Seen>,
 }
 
-/// What the looks at the files found.
+/// The results of checking the files.
 struct Seen {
-    /// Of what was read last, usable or not. Times and sizes would miss two writes in one tick of the clock.
+    /// The digest of the files last read, usable or not. Times and sizes would miss two writes within one clock tick.
     digest: Digest,
-    /// Looks in a row that could not read a file.
+    /// Consecutive checks that could not read a file.
     unread: u32,
 }
 
-/// A set that can be used.
+/// A usable set.
 pub(crate) struct Usable {
     config: Arc<ServerConfig>,
-    /// Where client certificates are verified.
+    /// Set if client certificates are verified.
     clients: Option<Clients>,
-    /// When the first of all chains ends, in seconds since 1970.
+    /// The earliest expiry of all chains, in seconds since 1970.
     expiry: Option<i64>,
     policy: Policy,
-    /// Those of one policy.
+    /// Shared by sets with the same policy.
     tickets: Arc<dyn ProducesTickets>,
 }
 
 /// How client certificates are verified.
 struct Clients {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Takes no ticket, for a client that has one which may not be used, and gives new ones.
+    /// For a client whose ticket was rejected: accepts no tickets, but issues new ones.
     full: Arc<ServerConfig>,
 }
 
-/// What a ticket was given under: where any of this changes, tickets from before are worth nothing.
+/// The policy under which tickets were issued: any change invalidates earlier tickets.
 #[derive(PartialEq, Eq)]
 struct Policy {
-    /// Certificates of the authorities, and whether a client's is required.
+    /// Certificates of the authorities, and whether a client certificate is required.
     clients: Option<(BTreeSet<Vec<u8>>, bool)>,
-    /// Of each pair.
+    /// The names of each pair.
     names: Vec<Option<Vec<u8>>>,
 }
 
-/// Gives tickets and takes none.
+/// Issues tickets and accepts none.
 #[derive(Debug)]
 struct GivesOnly(Arc<dyn ProducesTickets>);
 
@@ -126,12 +126,12 @@ impl Usable {
         Arc::clone(&self.config)
     }
 
-    /// For a client whose ticket may not be used; `None` where all may be.
+    /// The configuration for a client whose ticket was rejected; `None` if every ticket is accepted.
     pub(crate) fn full(&self) -> Option<Arc<ServerConfig>> {
         self.clients.as_ref().map(|clients| Arc::clone(&clients.full))
     }
 
-    /// Whether a session may go on: a resumed one brings its client's certificate along, which may have ended since.
+    /// Whether a session may continue: a resumed one carries its client's certificate, which may have expired since.
     pub(crate) fn may_go_on(&self, session: &ServerConnection) -> bool {
         let Some(Clients { verifier, .. }) = &self.clients else { return true };
         if session.handshake_kind() != Some(HandshakeKind::Resumed) {
@@ -143,7 +143,7 @@ impl Usable {
         }
     }
 
-    /// Whether client certificates that were verified by this set are verified still.
+    /// Whether client certificates that this set verified are still valid under `other`.
     fn agrees_with(&self, other: &Self) -> bool {
         self.clients.is_none() || Arc::ptr_eq(&self.tickets, &other.tickets)
     }
@@ -151,15 +151,15 @@ impl Usable {
 
 type Digest = [u8; SHA256_OUTPUT_LEN];
 
-/// Every file as it is at one moment.
+/// The contents of every file at one moment.
 struct Contents {
-    /// Chain and key of each pair.
+    /// The chain and key of each pair.
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
     authorities: Option<Vec<u8>>,
 }
 
 impl Certificates {
-    /// Reads the files; at the start an unusable set is an error.
+    /// Reads the files; an unusable set is an error here, at startup.
     pub(crate) fn read(files: TlsFiles) -> Result<Self, CertificateError> {
         let contents = Contents::read(&files)?;
         let provider = Arc::new(default_provider());
@@ -172,22 +172,23 @@ impl Certificates {
         self.present.load_full()
     }
 
-    /// Whether client certificates are verified, by whatever authorities.
+    /// Whether client certificates are verified.
     pub(crate) const fn verify_clients(&self) -> bool {
         self.files.clients.is_some()
     }
 
-    /// Whether a client that was let in by `set` would be let in now: the authorities may have changed beside a handshake.
+    /// Whether a client that `set` admitted would be admitted now: the authorities may have changed during the
+    /// handshake.
     pub(crate) fn confirm(&self, set: &Usable) -> bool {
         set.agrees_with(&self.present.load())
     }
 
-    /// When the first chain in use ends, in seconds since 1970.
+    /// The earliest expiry of the chains in use, in seconds since 1970.
     pub(crate) fn expiry(&self) -> Option<i64> {
         self.present.load().expiry
     }
 
-    /// Looks at the files for ever; ends when its task is dropped.
+    /// Checks the files for ever; ends when its task is dropped.
     pub(crate) async fn follow(self: Arc<Self>, tell: impl Fn(Reload)) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -203,16 +204,16 @@ impl Certificates {
 
     async fn look_off_thread(self: &Arc<Self>, asked: bool) -> Option<Reload> {
         let this = Arc::clone(self);
-        // Files are read off the async threads; a panic there would be a bug, and the next look tries again.
+        // Files are read off the async threads. A panic there would be a bug, and the next check tries again.
         let looked = tokio::task::spawn_blocking(move || this.look(asked)).await;
         looked.unwrap_or_else(|error| {
-            tracing::error!(%error, "the TLS files could not be looked at");
+            tracing::error!(%error, "checking the TLS files failed");
             None
         })
     }
 
-    /// Starts using the files if they have changed and are valid; `None` if they have not changed. A file that cannot be read is
-    /// reported at once if the look was requested, and otherwise once, after [`TELL_AFTER`] looks in a row.
+    /// Starts using the files if they have changed and are valid; `None` if they have not changed. A file that cannot
+    /// be read is reported at once if the check was requested, otherwise once, after [`TELL_AFTER`] consecutive checks.
     fn look(&self, asked: bool) -> Option<Reload> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match Contents::read(&self.files) {
@@ -222,7 +223,7 @@ impl Certificates {
                 if !asked && seen.unread != TELL_AFTER {
                     return None;
                 }
-                tracing::error!(%error, "the TLS files cannot be read; those in use stay, but a start would fail");
+                tracing::error!(%error, "cannot read the TLS files; the current ones stay, but a restart would fail");
                 return Some(Reload::Refused);
             }
         };
@@ -240,7 +241,7 @@ impl Certificates {
                 Some(Reload::Used)
             }
             Err(error) => {
-                tracing::error!(%error, "the new TLS files cannot be used; the old ones stay");
+                tracing::error!(%error, "cannot use the new TLS files; the old ones stay");
                 Some(Reload::Refused)
             }
         }
@@ -331,7 +332,7 @@ fn client_verifier(
     Ok(if required { verifier } else { verifier.allow_unauthenticated() }.build()?)
 }
 
-/// The same without abbreviated handshakes.
+/// The same without resumption.
 fn full_only(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
     config.ticketer = Arc::new(GivesOnly(config.ticketer));

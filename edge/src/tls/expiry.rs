@@ -1,20 +1,20 @@
-//! When a certificate ends, for the operator's alert, and the names it holds, for its tickets: the two fields of its DER
-//! that the edge reads itself. Pure. It decides nothing: whether a certificate can be used is rustls's business.
+//! Reads a certificate's expiry, for the operator's alert, and its names, for its tickets: the two DER fields that the
+//! gateway parses itself. Pure. It makes no decisions: rustls decides whether a certificate can be used.
 
 use time::{Date, Month, Time};
 
 const SEQUENCE: u8 = 0x30;
-/// `[0]`, the version, where there is one.
+/// `[0]`, the version, if present.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-/// `[3]`, where there are extensions.
+/// `[3]`, the extensions, if present.
 const EXTENSIONS: u8 = 0xa3;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 /// 2.5.29.17.
 const SUBJECT_ALTERNATIVE_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 
-/// `notAfter` in seconds since 1970; `None` when the bytes are no certificate.
+/// Returns `notAfter` in seconds since 1970; `None` if the bytes are not a certificate.
 pub(crate) fn not_after(certificate: &[u8]) -> Option<i64> {
     // Serial number, algorithm, issuer.
     let (validity, _) = sequence(fields_after(certificate, 3)?)?;
@@ -23,9 +23,9 @@ pub(crate) fn not_after(certificate: &[u8]) -> Option<i64> {
     seconds(tag, std::str::from_utf8(text).ok()?)
 }
 
-/// The extension that holds the names, as it stands; `None` when there is none, or the bytes are no certificate.
+/// Returns the raw extension with the names; `None` if there is none, or if the bytes are not a certificate.
 pub(crate) fn names(certificate: &[u8]) -> Option<&[u8]> {
-    // And validity, subject, key.
+    // Those, validity, subject and key.
     let mut fields = fields_after(certificate, 6)?;
     loop {
         let (tag, content, rest) = element(fields)?;
@@ -44,7 +44,7 @@ pub(crate) fn names(certificate: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows the version and so many more fields.
+/// Returns what follows the version and `count` more fields.
 fn fields_after(certificate: &[u8], count: usize) -> Option<&[u8]> {
     let (certificate, _) = sequence(certificate)?;
     let (signed, _) = sequence(certificate)?;
@@ -58,7 +58,7 @@ fn sequence(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     (tag == SEQUENCE).then_some((content, rest))
 }
 
-/// Tag, content, and what follows.
+/// Splits off an element: tag, content, and the rest.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = bytes.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_certificate_is_read_in_both_notations() {
-        // 2049 is the last year that is written with two digits.
+        // 2049 is the last year written with two digits.
         for (year, expected) in [(2030, 1_898_553_600), (2049, 2_498_169_600), (2100, 4_107_542_400)] {
             assert_eq!(not_after(&ending(year)), Some(expected), "{year}");
         }

@@ -1,4 +1,4 @@
-//! A client's first TLS message, read before anything is set aside for its handshake: a client that says nothing costs its
+//! Reads a client's first TLS message before anything is allocated for its handshake: a silent client costs only its
 //! socket and a task.
 
 use std::future::poll_fn;
@@ -13,28 +13,29 @@ use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Bytes of a `ClientHello` with its records. One with a post-quantum key share has 2 KiB; the rest leaves room for a ticket
-/// that holds a chain of client certificates. Held for as many clients as there are connections.
+/// The maximum size of a `ClientHello` with its records. One with a post-quantum key share has 2 KiB; the rest leaves
+/// room for a ticket that contains a chain of client certificates. Held for up to as many clients as there are
+/// connections.
 const MAX_BYTES: usize = 16 << 10;
-/// Read at once; most hellos are whole then.
+/// Bytes per read; most ClientHellos fit in one.
 const READ: usize = 4 << 10;
 
-/// A whole `ClientHello`.
+/// A complete `ClientHello`.
 pub(crate) struct Hello {
     pub(crate) accepted: Accepted,
-    /// As it came, where it may be needed once more.
+    /// The raw bytes, if they may be needed again.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// Reads it; `keep` for one that may be answered a second time.
+/// Reads a ClientHello; `keep` retains its bytes for a second handshake.
 pub(crate) async fn read(stream: &mut TcpStream, keep: bool) -> io::Result<Box<Hello>> {
     let mut reading = Reading { acceptor: None, left: MAX_BYTES, kept: keep.then(Vec::new) };
     poll_fn(|context| reading.poll(context, stream)).await
 }
 
-/// What has come of it.
+/// The state of reading.
 struct Reading {
-    /// From the first byte on, and no room for it before.
+    /// Allocated at the first byte.
     acceptor: Option<Box<Acceptor>>,
     left: usize,
     kept: Option<Vec<u8>>,
@@ -42,7 +43,7 @@ struct Reading {
 
 impl Reading {
     fn poll(&mut self, context: &mut Context<'_>, stream: &mut TcpStream) -> Poll<io::Result<Box<Hello>>> {
-        // Not in the task: a client that says nothing has none of it.
+        // On the stack rather than in the task, so that a silent client holds none of it.
         let mut space = [const { MaybeUninit::uninit() }; READ];
         loop {
             if self.left == 0 {
@@ -86,7 +87,7 @@ impl Reading {
     }
 }
 
-/// Begins the handshake of these bytes once more, with another configuration.
+/// Restarts the handshake from these bytes with another configuration.
 pub(crate) fn begin_anew(mut bytes: &[u8], config: Arc<ServerConfig>) -> io::Result<ServerConnection> {
     let mut acceptor = Acceptor::default();
     while !bytes.is_empty() {
@@ -97,7 +98,7 @@ pub(crate) fn begin_anew(mut bytes: &[u8], config: Arc<ServerConfig>) -> io::Res
     accepted.into_connection(config).map_err(|(error, _)| Error::new(ErrorKind::InvalidData, error))
 }
 
-/// The alert, as far as the socket takes it: nobody waits for the client any more.
+/// Sends the alert if the socket takes it at once; the connection is closed without waiting.
 fn tell(stream: &TcpStream, mut alert: AcceptedAlert) {
     let mut bytes = Vec::new();
     if let Err(error) = alert.write_all(&mut bytes).and_then(|()| stream.try_write(&bytes)) {

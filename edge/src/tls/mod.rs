@@ -1,4 +1,4 @@
-//! Certificates and their reload, tickets, the authorities of upstreams, and what stands between TLS and a socket.
+//! Certificates and their reload, tickets, the authorities of upstreams, and the layers between TLS and a socket.
 
 pub(crate) mod authorities;
 pub(crate) mod certificates;

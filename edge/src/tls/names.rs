@@ -1,4 +1,4 @@
-//! Which certificate a client is shown: that of the name it asks for (exact, then a wildcard's), else the first.
+//! Selects the certificate for a client: by the requested name (exact, then wildcard), by default the first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use webpki::EndEntityCert;
 
-/// Certificates by the names they hold.
+/// Certificates by name.
 #[derive(Debug, Default)]
 pub(crate) struct ByName {
     first: Option<Arc<CertifiedKey>>,
-    /// Lower case; a wildcard's begins with `*.`.
+    /// In lower case; wildcards start with `*.`.
     names: HashMap<String, Arc<CertifiedKey>>,
 }
 
 impl ByName {
-    /// Adds a pair; a name that an earlier one holds stays with that one.
+    /// Adds a pair; a name that an earlier pair contains stays with that pair.
     pub(crate) fn add(&mut self, certified: Arc<CertifiedKey>) -> Result<(), rustls::Error> {
         let leaf = EndEntityCert::try_from(certified.end_entity_cert()?)
             .map_err(|_| rustls::Error::InvalidCertificate(rustls::CertificateError::BadEncoding))?;

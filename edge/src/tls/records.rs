@@ -1,5 +1,5 @@
-//! [`Records`]: a TCP connection that knows whether the bytes read from it end with a whole TLS record. The TLS library
-//! keeps half a record to itself, so an idle connection could not be told from one on which something has begun to come.
+//! [`Records`]: a TCP connection that tracks whether the bytes read so far end with a complete TLS record. The TLS
+//! library buffers partial records, so an idle connection could not be distinguished from one with an incoming record.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,16 +15,16 @@ pub(crate) struct Records {
     next: Position,
 }
 
-/// Where the next byte stands.
+/// The position of the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
-    /// In a header, after so many of its bytes; with it the length, as far as it came.
+    /// In a header, after `came` of its bytes, with the part of the length read so far.
     Header { came: u8, length: usize },
-    /// In a record, with so many bytes to come.
+    /// In a record, with `left` bytes to come.
     Record { left: usize },
 }
 
-/// A type and two bytes of version stand before the length.
+/// A type and two bytes of version precede the length.
 const BEFORE_LENGTH: u8 = 3;
 const HEADER_BYTES: u8 = 5;
 const BETWEEN_RECORDS: Position = Position::Header { came: 0, length: 0 };
@@ -38,12 +38,12 @@ impl Records {
         &self.stream
     }
 
-    /// Whether every record that has begun has come to its end.
+    /// Whether every record that has started is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.next == BETWEEN_RECORDS
     }
 
-    /// Reads what has come, without a system call when the reactor knows of nothing; 0 at the end.
+    /// Reads available bytes, without a system call unless the reactor reports readiness; 0 at the end.
     pub(crate) fn try_read(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
         let before = buffer.filled().len();
         let length = self.stream.try_read_buf(buffer)?;

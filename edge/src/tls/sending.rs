@@ -1,4 +1,4 @@
-//! [`Sending`]: what is below a client's TLS. A handshake's last words go out with the first answer.
+//! [`Sending`]: the socket below a client's TLS. It sends a handshake's last messages with the first answer.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use tokio::net::TcpStream;
 
 /// A client's socket.
 ///
-/// TLS writes one record in a vector of one: that would go through the system's layer of files, while bytes are sent by the
-/// socket at once.
+/// TLS writes one record as a vectored write of one slice. `writev` would go through the kernel's file layer; this
+/// socket sends the slice directly.
 ///
-/// While hands are shaken nothing is sent before the client is waited for. What is left at the end (with TLS 1.3 the session
-/// tickets, which no client waits for) goes with the next write, or when it is flushed: one system call, and the client is
-/// woken once.
+/// During the handshake, writes are buffered until the next read would block. The rest at the end (with TLS 1.3 the
+/// session tickets, for which no client waits) goes with the next write or flush: one system call, and one wake-up of
+/// the client.
 #[derive(Debug)]
 pub(crate) struct Sending {
     socket: TcpStream,
@@ -27,7 +27,7 @@ impl Sending {
         Self { socket, held: Vec::new(), shaking: true }
     }
 
-    /// The handshake is over.
+    /// Ends the handshake phase.
     pub(crate) const fn settle(&mut self) {
         self.shaking = false;
     }
@@ -44,7 +44,7 @@ impl Sending {
         Poll::Ready(Ok(()))
     }
 
-    /// What is held and these bytes; gives how many of these were taken.
+    /// Sends the buffered bytes and `bytes`; returns how many of `bytes` were taken.
     fn poll_after_held(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         while !self.held.is_empty() {
             let both = [IoSlice::new(&self.held), IoSlice::new(bytes)];
@@ -58,7 +58,7 @@ impl Sending {
         Pin::new(&mut self.socket).poll_write(context, bytes)
     }
 
-    /// So much of what was held is sent. An idle connection keeps no buffer.
+    /// Drops `sent` bytes from the buffer. An idle connection keeps no buffer.
     fn forget(&mut self, sent: usize) -> io::Result<()> {
         if sent == 0 {
             return Err(io::ErrorKind::WriteZero.into());
@@ -73,7 +73,7 @@ impl Sending {
 }
 
 impl Drop for Sending {
-    /// The alert of a handshake that failed, as far as the socket takes it: nobody waits for the client any more.
+    /// Sends a failed handshake's alert if the socket takes it at once; the connection is closed without waiting.
     fn drop(&mut self) {
         if !self.held.is_empty()
             && let Err(error) = self.socket.try_write(&self.held)
@@ -168,7 +168,7 @@ mod tests {
         bytes
     }
 
-    /// Asks the system: the reactor knows only what it has been told.
+    /// Asks the system: the reactor knows only past events.
     fn nothing_came(client: TcpStream) -> TcpStream {
         let client = client.into_std().expect("a socket");
         assert_eq!(client.peek(&mut [0]).map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));

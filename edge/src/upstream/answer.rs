@@ -1,5 +1,5 @@
-//! [`AnswerBody`]: the body of an upstream's answer, streamed frame by frame. A body that breaks off or stalls yields an error,
-//! so that a truncated answer never looks complete.
+//! [`AnswerBody`]: the body of an upstream's answer, streamed frame by frame. A body that breaks off or stalls yields
+//! an error, so that a truncated answer never looks complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,20 +17,20 @@ use crate::upstream::lasting::Lasting;
 use crate::upstream::target::UpstreamPermit;
 use crate::upstream::tunnel::Tunnel;
 
-/// What follows the head of an upstream's answer.
+/// The body of an upstream's answer, or a tunnel.
 pub(crate) enum AnswerBody {
-    /// The connection to an HTTP/1.1 upstream; none once its answer was read to its end.
+    /// The connection to an HTTP/1.1 upstream; `None` once its answer was read to the end.
     Link { link: Option<Box<Link>>, budgets: Budgets },
     /// One stream of an HTTP/2 upstream.
     Stream(Box<Stream>),
-    /// No body: another protocol, in both directions.
+    /// No body: another protocol in both directions.
     Tunnel(Option<Box<Tunnel>>),
 }
 
 /// The rest of an answer on its HTTP/2 stream.
 pub(crate) struct Stream {
     body: Answer,
-    /// Kept until the end.
+    /// Held until the end of the answer.
     permit: UpstreamPermit,
     alarm: Alarm,
     lasting: Lasting,
@@ -45,7 +45,7 @@ pub(crate) enum BodyError {
     Link(#[from] Broken),
     #[error("the upstream reset the stream: {0}")]
     Stream(#[source] h2::Error),
-    #[error("the upstream fell silent")]
+    #[error("the upstream sent nothing for too long")]
     Idle,
 }
 
@@ -63,7 +63,7 @@ impl BodyError {
 }
 
 impl AnswerBody {
-    /// The answer on this link, which goes back to the pool once it is read to its end.
+    /// The answer on this link, which returns to the pool once the answer is read to its end.
     pub(crate) fn link(link: Box<Link>, budgets: Budgets) -> Self {
         if link.is_done() {
             link.go_home();
@@ -79,18 +79,18 @@ impl AnswerBody {
         Self::Stream(Box::new(Stream { body, permit, alarm, lasting, quantum: Quantum::new(), budgets }))
     }
 
-    /// Another protocol.
+    /// A tunnel instead of a body.
     pub(crate) fn tunnel(tunnel: Tunnel) -> Self {
         Self::Tunnel(Some(Box::new(tunnel)))
     }
 
-    /// The tunnel that this is instead of a body.
+    /// Takes the tunnel, if this is one.
     pub(crate) fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
         let Self::Tunnel(tunnel) = self else { return None };
         tunnel.take()
     }
 
-    /// Whoever it is for takes nothing of it at this moment.
+    /// Records that the client takes nothing at the moment.
     pub(crate) fn stalled(&mut self, now: Instant) {
         match self {
             Self::Link { link: Some(link), .. } => link.stalled(now),
@@ -143,7 +143,7 @@ fn poll_link(
     let polled = link.poll_frame(context, budgets);
     match polled {
         Poll::Ready(Some(Ok(frame))) => {
-            // The server does not ask again after the last byte of a known length.
+            // The server does not poll again after the last byte of a body of known length.
             if link.is_done() {
                 slot.take().into_iter().for_each(Link::go_home);
             }

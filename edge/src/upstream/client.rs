@@ -1,5 +1,6 @@
-//! [`UpstreamClient::send`]: the only dialler. Chooses a host, dials within 2 s, waits 5 s for the first byte once the request is
-//! sent, and retries nothing but a reused connection that died before any byte of the answer. One for each worker.
+//! [`UpstreamClient::send`] sends a request to an upstream. It chooses a host, dials within 2 s, waits 5 s for the
+//! first byte once the request is sent, and retries only when a reused connection died before any byte of the answer.
+//! Each worker has its own client.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -26,16 +27,16 @@ use crate::upstream::socket::Socket;
 use crate::upstream::target::{Asker, Full, Upstream, UpstreamPermit};
 use crate::upstream::tunnel::Tunnel;
 
-/// The reason where all tunnels of the gateway are taken (`PLATFORM_GATEWAY_MAX_TUNNELS`).
+/// The reason when all tunnels of the gateway are in use (`PLATFORM_GATEWAY_MAX_TUNNELS`).
 pub(crate) const TUNNELS_FULL: &str = "tunnels_full";
-/// Largest answer the edge reads for itself (guards, provisioning).
+/// The largest answer the gateway reads for itself (guards, provisioning).
 const MAX_ASKED_BYTES: usize = 256 << 10;
 
 /// A request to an upstream.
 pub(crate) struct Outgoing {
     pub(crate) request: Request<()>,
     pub(crate) upload: Upload,
-    /// The client asks for another protocol, so that a 101 is an answer.
+    /// The client asks for another protocol, so a 101 is a valid answer.
     pub(crate) upgrade: bool,
 }
 
@@ -67,7 +68,7 @@ pub(crate) enum Failure {
     /// More informational answers than a request may have.
     #[error("bad_answer")]
     BadAnswer,
-    /// The upstream has said that it takes no head as large.
+    /// The upstream has announced that it does not accept a head this large.
     #[error("headers_too_large")]
     HeadTooLarge,
     #[error("client: {0}")]
@@ -95,7 +96,7 @@ impl Failure {
         }
     }
 
-    /// Whether it says something about the host.
+    /// Whether the failure says something about the host.
     pub(crate) const fn is_the_hosts(self) -> bool {
         let is_full =
             matches!(self, Self::OverCapacity | Self::OverShare | Self::OverTunnelShare | Self::TunnelsFull);
@@ -103,7 +104,7 @@ impl Failure {
     }
 }
 
-/// Why there is no room for a tunnel.
+/// Why a tunnel gets no permit.
 impl From<Full> for Failure {
     fn from(full: Full) -> Self {
         match full {
@@ -113,7 +114,7 @@ impl From<Full> for Failure {
     }
 }
 
-/// The upstreams as one worker reaches them.
+/// One worker's client of all upstreams.
 #[derive(Debug)]
 pub(crate) struct UpstreamClient {
     pub(crate) worker: usize,
@@ -121,15 +122,15 @@ pub(crate) struct UpstreamClient {
     tls: Arc<rustls::ClientConfig>,
 }
 
-/// A connection that was just made.
+/// A newly dialled connection.
 enum Dialled {
-    /// For one exchange after the other.
+    /// Carries one exchange at a time.
     Link(Box<Link>),
-    /// For many at once.
+    /// Carries many exchanges at once.
     Multiplexed(Multiplexed),
 }
 
-/// An attempt that brought no answer: the permit goes on, and the body where none of it was taken.
+/// An attempt without an answer: the permit is reused, and so is the body if none of it was taken.
 pub(crate) struct Lost {
     pub(crate) failure: Failure,
     pub(crate) permit: UpstreamPermit,
@@ -141,8 +142,8 @@ impl UpstreamClient {
         Self { worker, budgets, tls }
     }
 
-    /// The upstream's answer, its body streaming. `now` is the present moment: each look at the clock costs a request some
-    /// 20 ns.
+    /// Returns the upstream's answer, its body streaming. `now` is the current time: each clock read costs a request
+    /// some 20 ns.
     pub(crate) async fn send(
         &self,
         upstream: Arc<Upstream>,
@@ -155,7 +156,7 @@ impl UpstreamClient {
             permit.reserve_stream()?;
         }
         let mut now = now;
-        // No timer while nobody waits.
+        // No timer unless the request must wait.
         if !permit.try_take() {
             permit = self.wait_for_permit(permit).await?;
             now = Instant::now();
@@ -177,7 +178,7 @@ impl UpstreamClient {
         self.send_anew(permit, host, outgoing).await
     }
 
-    /// Over a new connection. Most requests find one, and need neither the room nor the code of this.
+    /// Sends over a new connection. Most requests reuse one and need neither the space nor the code of this.
     #[cold]
     #[inline(never)]
     pub(crate) fn send_anew<'a>(
@@ -208,7 +209,8 @@ impl UpstreamClient {
         Box::pin(self.send_h2c(permit, host, outgoing))
     }
 
-    /// A whole small answer, for the edge's own questions: within the first-byte budget from end to end.
+    /// Returns a complete small answer, for the gateway's own questions; dialling and first-byte budgets together bound
+    /// the whole exchange.
     pub(crate) async fn ask(
         &self,
         upstream: &Arc<Upstream>,
@@ -240,8 +242,8 @@ impl UpstreamClient {
         })
     }
 
-    /// A connection to this host; to another one, when this one cannot be reached. The first has half of the time where there
-    /// is another, so that one that swallows connections does not take the other's.
+    /// Dials this host, or another if this one cannot be reached. If there is another, the first attempt gets half of
+    /// the time, so that a host that drops packets does not use up the other's.
     async fn dial(
         &self,
         mut permit: UpstreamPermit,
@@ -285,7 +287,7 @@ impl UpstreamClient {
         dialled.inspect_err(|_| upstream.note(position, false))
     }
 
-    /// A connection, with TLS where the host speaks it.
+    /// Opens a connection, with TLS where the host requires it.
     pub(crate) async fn connect(
         &self,
         speaks: UpstreamProtocol,
@@ -303,7 +305,7 @@ impl UpstreamClient {
         secured.map(Socket::tls).map_err(|_| Failure::DialFailed)
     }
 
-    /// The answer on a link on which the exchange has begun.
+    /// Reads the answer on a link on which the exchange has started.
     async fn exchange(
         &self,
         mut link: Box<Link>,
@@ -318,7 +320,7 @@ impl UpstreamClient {
         let head = match answered {
             Ok(head) if head.status != StatusCode::SWITCHING_PROTOCOLS || switches(&head.headers) => head,
             answered => {
-                // A 101 that nobody asked for, or to another protocol, is no answer to the request.
+                // A 101 that was not requested, or to another protocol, is no answer to the request.
                 let failure = answered.err().unwrap_or(Failure::Malformed);
                 if failure.is_the_hosts() && !link.was_used() {
                     permit.upstream.note(host, false);
@@ -345,12 +347,12 @@ impl UpstreamClient {
     }
 }
 
-/// Whether a request may be done twice as well as once.
+/// Whether the method is idempotent.
 pub(crate) const fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS)
 }
 
-/// What may be sent a second time, on a fresh connection: an idempotent request whose body was not begun.
+/// Decides whether to retry on a new connection: only an idempotent request whose body has not been started.
 pub(crate) fn again(lost: Lost, method: &Method) -> Result<(UpstreamPermit, Upload), Failure> {
     let Lost { failure, permit, upload } = lost;
     match upload {
@@ -359,11 +361,11 @@ pub(crate) fn again(lost: Lost, method: &Method) -> Result<(UpstreamPermit, Uplo
     }
 }
 
-/// A connection, as soon as it stands.
+/// Opens a TCP connection.
 async fn connect(authority: &Authority) -> Result<TcpStream, Failure> {
     let address = (authority.host.as_str(), authority.port);
     let stream = TcpStream::connect(address).await.map_err(|error| dial_failure(&error))?;
-    // Small requests must not wait for the peer's acknowledgement; a socket that cannot be told so still works.
+    // Small requests must not wait for the peer's acknowledgement; a socket that rejects the option still works.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn Nagle's algorithm off");
     }
@@ -380,11 +382,11 @@ fn dial_failure(error: &io::Error) -> Failure {
     }
 }
 
-/// How often idle connections are looked at: a closed one is noticed within this.
+/// How often idle connections are checked: a closed one is noticed within this time.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 impl UpstreamClient {
-    /// Closes this worker's idle connections to an upstream that are old, or closed by the other side.
+    /// Closes this worker's idle connections to an upstream that are too old or were closed by the upstream.
     pub(crate) fn sweep(&self, upstream: &Upstream) {
         for idle in upstream.hosts.iter().filter_map(|host| host.idle(self.worker)) {
             idle.sweep(self.budgets.pool_idle);

@@ -1,6 +1,5 @@
-//! [`Link`]: a connection to an upstream, and the exchange that is under way on it. Request and answer move in the same
-//! task, without a queue between them: whoever waits for the answer's head or reads its body also sends what is left of
-//! the request.
+//! [`Link`]: a connection to an upstream and its current exchange. Request and answer move in the same task, without a
+//! queue between them: the task that waits for the answer's head or reads its body also sends the rest of the request.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -30,20 +29,20 @@ use crate::upstream::lasting::Lasting;
 use crate::upstream::socket::Socket;
 use crate::upstream::target::UpstreamPermit;
 
-/// Read at once while the answer's head is awaited; most answers are whole then.
+/// Bytes per read while the answer's head is awaited; most answers fit in one read.
 const HEAD_READ: usize = 16 << 10;
-/// Read at once of a longer body.
+/// Bytes per read of a longer body.
 const BODY_READ: usize = 64 << 10;
-/// Room of an answer's head; services send a fraction.
+/// The maximum size of an answer's head; services send a fraction of it.
 const MAX_HEAD: usize = 64 << 10;
 
-/// A connection to an upstream, with the exchange under way.
+/// A connection to an upstream, with its current exchange.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about one exchange, not a state")]
 pub(crate) struct Link {
     socket: Socket,
     input: BytesMut,
-    /// Bytes of `input` that were looked at.
+    /// Bytes of `input` already scanned.
     scanned: usize,
     output: Output,
     reader: Reader,
@@ -52,15 +51,15 @@ pub(crate) struct Link {
     progress: Progress,
     /// The upstream takes no more of the request.
     deaf: bool,
-    /// A byte of the answer came.
+    /// A byte of the answer has arrived.
     heard: bool,
-    /// The answer keeps the connection.
+    /// The answer allows the connection to be kept.
     keep: bool,
-    /// The answer has announced a body that it may not have.
+    /// The answer announced a body that it must not have.
     followed: bool,
-    /// Informational answers that came.
+    /// Informational answers so far.
     informing: Informing,
-    /// Since when the client has had no room for them.
+    /// Since when the client has had no room for informational answers.
     blocked: Option<Instant>,
     used_before: bool,
     lasting: Lasting,
@@ -70,16 +69,16 @@ pub(crate) struct Link {
     permit: Option<UpstreamPermit>,
 }
 
-/// Why an answer's body ended badly.
+/// Why an answer's body broke off.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("the upstream broke off: {0}")]
     Socket(#[from] io::Error),
-    #[error("the upstream ended before the body did")]
+    #[error("the upstream closed the connection before the end of the body")]
     Short,
     #[error("the upstream's body is malformed: {0}")]
     Malformed(#[from] crate::http::h1::Fault),
-    #[error("nothing came for too long")]
+    #[error("the upstream sent nothing for too long")]
     Idle,
     #[error("the request broke off: {0}")]
     Client(#[from] ClientFault),
@@ -112,22 +111,22 @@ impl Link {
         }
     }
 
-    /// Whether nothing has happened to it while it was idle.
+    /// Whether nothing has arrived while the connection was idle.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.input.is_empty() && self.socket.is_quiet()
     }
 
-    /// Whether it has served before, so that the upstream may have closed it meanwhile.
+    /// Whether it has served a request before, so that the upstream may have closed it since.
     pub(crate) const fn was_used(&self) -> bool {
         self.used_before
     }
 
-    /// Whether a body that may not be there might follow the last answer.
+    /// Whether a body might wrongly follow the last answer.
     pub(crate) const fn may_be_followed(&self) -> bool {
         self.followed
     }
 
-    /// Begins an exchange: the head is written, the body is taken.
+    /// Starts an exchange: writes the head and takes the body.
     pub(crate) fn begin(&mut self, request: &Request<()>, upload: Upload, now: Instant) {
         let length = upload.size_hint().exact();
         let empty = upload.is_end_stream();
@@ -154,7 +153,7 @@ impl Link {
         (self.informing, self.blocked) = (Informing::default(), None);
     }
 
-    /// The answer's head, within the budgets; informational ones are passed on.
+    /// Reads the answer's head within the budgets; passes informational answers on.
     pub(crate) fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -183,8 +182,8 @@ impl Link {
         Poll::Ready(Err(self.overdue()))
     }
 
-    /// Whether the client has room for what the upstream may say before its answer. Until it has, nothing is read: the
-    /// upstream waits, and its budget with it.
+    /// Whether the client has room for informational answers. Until it has, nothing is read, and the upstream's budget
+    /// is suspended.
     fn has_room(&mut self, context: &mut Context<'_>) -> bool {
         if self.informing.is_none() {
             return true;
@@ -199,18 +198,19 @@ impl Link {
         has_room
     }
 
-    /// The request's body, when none of it was taken and no byte of an answer came: it can be sent once more.
+    /// Takes the request's body back if none of it was sent and no byte of the answer has arrived: the request can be
+    /// retried.
     pub(crate) fn unsent(&mut self) -> Option<Upload> {
         let whole = !self.heard && self.upload.is_untouched();
         whole.then(|| self.upload.take())
     }
 
-    /// Keeps the permit until the exchange is over.
+    /// Holds the permit until the exchange is over.
     pub(crate) fn hold(&mut self, permit: UpstreamPermit) {
         self.permit = Some(permit);
     }
 
-    /// Whether the answer has no body, or none any more.
+    /// Whether the answer has no body, or its body is complete.
     pub(crate) const fn is_done(&self) -> bool {
         self.reader.is_done()
     }
@@ -219,7 +219,7 @@ impl Link {
         self.reader.size_hint()
     }
 
-    /// The next frame of the answer's body. After `None` the link can go home.
+    /// The next frame of the answer's body. After `None` the link can be returned.
     pub(crate) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -256,17 +256,17 @@ impl Link {
         silence.map(|()| Some(Err(Broken::Idle)))
     }
 
-    /// The client takes nothing of the answer at this moment.
+    /// Records that the client takes nothing of the answer at the moment.
     pub(crate) fn stalled(&mut self, now: Instant) {
         self.lasting.stalled(self.permit.as_mut(), now);
     }
 
-    /// Puts the connection back, when both messages on it have come to their end; else it is closed.
+    /// Returns the connection to the pool if both messages on it are complete; otherwise closes it.
     pub(crate) fn go_home(mut self: Box<Self>) {
         let sent = matches!(self.progress, Progress::Sent(_)) && !self.deaf && self.output.left() == 0;
         let permit = self.permit.take();
         self.socket.set_under_way(!(sent && self.reader.is_done()));
-        // What came with the answer and is no part of it must not be anybody's.
+        // Surplus bytes after the answer must not reach another request.
         if !(self.keep && sent && self.reader.is_done() && self.is_quiet()) {
             return;
         }
@@ -279,7 +279,7 @@ impl Link {
         }
     }
 
-    /// The bare connection after a 101, with the bytes that came after the head, and the permit that goes on.
+    /// Returns the bare connection after a 101, the bytes after the head, and the permit.
     pub(crate) fn into_tunnel(mut self) -> (Socket, Bytes, Option<UpstreamPermit>) {
         self.socket.set_under_way(false);
         (self.socket, self.input.freeze(), self.permit)
@@ -302,20 +302,20 @@ impl Link {
         let tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let announced = !matches!(declared, None | Some(Length::Exact(0)));
         self.followed = announced && length == Length::Exact(0);
-        // A 204 that announces a body is malformed (RFC 9110, 8.6): what follows it is anybody's guess.
+        // A 204 that announces a body is malformed (RFC 9110, 8.6): the bytes after it cannot be attributed.
         let is_clear = !(self.followed && head.status == StatusCode::NO_CONTENT);
         self.keep = !head.close && !tunnel && is_clear && length != Length::UntilClose;
         self.reader = Reader::of(length);
         if let Some(Length::Exact(announced)) = declared
             && (*method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED)
         {
-            // There it says how long the body would be.
+            // For these the header states how long the body would be.
             head.headers.insert(CONTENT_LENGTH, HeaderValue::from(announced));
         }
         Ok(head)
     }
 
-    /// Sends what can be sent of the request.
+    /// Sends as much of the request as possible.
     fn pump(&mut self, context: &mut Context<'_>) -> Result<(), ClientFault> {
         while !self.deaf {
             match self.output.poll_room(&mut self.socket, context) {
@@ -363,7 +363,7 @@ impl Link {
         }
     }
 
-    /// Reads what has come; 0 at the end of the connection.
+    /// Reads what has arrived; 0 at the end of the connection.
     fn poll_fill(&mut self, context: &mut Context<'_>, head: bool) -> Poll<io::Result<usize>> {
         if head {
             let mut space = [const { MaybeUninit::uninit() }; HEAD_READ];
@@ -419,7 +419,7 @@ mod tests {
     const BUDGET: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_mins(1);
 
-    /// A client that is told things, and may have no room for more.
+    /// A client that gets informational answers, and may have no room for more.
     #[derive(Default)]
     struct Listener {
         is_full: AtomicBool,
@@ -454,7 +454,7 @@ mod tests {
         Budgets { dial: LONG, first_byte, body_idle, stream_idle: LONG, pool_idle: LONG, capacity }
     }
 
-    /// A request of this client's under way, and the upstream that has answered it with two hints and a 200.
+    /// A running request of this client, and an upstream that has answered with two hints and a 200.
     async fn hinted(client: &Arc<Listener>) -> (Link, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -1,6 +1,6 @@
-//! [`IdlePool`]: one worker's idle connections to one host: taken most recent first, put back after the end of an answer whose
-//! request was sent in full, dropped when something happened to them or they grew old. Only its worker uses it, so its lock
-//! is never waited for.
+//! [`IdlePool`]: one worker's idle connections to one host. Connections are taken most recent first, returned after an
+//! answer whose request was sent in full, and dropped when anything arrives on them or they grow too old. Only its
+//! worker uses the pool, so its lock is never contended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,20 +11,20 @@ use tokio::time::Instant;
 use crate::upstream::http1::Link;
 use crate::upstream::http2::connection::{Multiplexed, Slot};
 
-/// Idle connections kept to one host; more than that are closed when they come back.
+/// Idle connections kept per host; further ones are closed when they are returned.
 const MAX_IDLE: usize = 256;
-/// Connections kept to a host that speaks HTTP/2. Each carries as many requests as the host allows on one, so that more than
-/// one are needed only where many are under way.
+/// Connections kept to an HTTP/2 host. Each carries as many requests as the host allows on one, so several are needed
+/// only under load.
 const MAX_SHARED: usize = 64;
-/// How long a connection is not used after an answer that has announced a body and may have none (to HEAD, and 304): a
-/// server that sends it all the same does so right after the head, and it would be the next request's answer.
+/// How long a connection stays unused after an answer that announced a body but has none (to HEAD, and 304): a server
+/// that wrongly sends the body does so right after the head, and it would be read as the next request's answer.
 const REST: Duration = Duration::from_millis(50);
 
-/// Connections that wait for work.
+/// The idle connections.
 #[derive(Debug, Default)]
 pub(crate) struct IdlePool {
     idle: Mutex<Vec<Idle>>,
-    /// Of a host that speaks HTTP/2.
+    /// Connections to an HTTP/2 host.
     shared: Mutex<Vec<Shared>>,
     reused: AtomicU64,
     dialled: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct IdlePool {
 #[derive(Debug)]
 struct Idle {
     link: Box<Link>,
-    /// Usable from then on.
+    /// Usable from this time on.
     since: Instant,
 }
 
@@ -44,7 +44,7 @@ struct Shared {
 }
 
 impl IdlePool {
-    /// A connection that is open and unused, if there is one.
+    /// Takes an open idle connection, if there is one.
     pub(crate) fn take(&self, longest_idle: Duration, now: Instant) -> Option<Box<Link>> {
         let mut idle = lock(&self.idle);
         while let Some(rested) = idle.iter().rposition(|idle| idle.since <= now) {
@@ -65,15 +65,15 @@ impl IdlePool {
         }
     }
 
-    /// Closes what is old, or was closed by the other side.
+    /// Closes connections that are too old or were closed by the upstream.
     pub(crate) fn sweep(&self, longest_idle: Duration) {
         lock(&self.idle).retain_mut(|idle| idle.since.elapsed() < longest_idle && idle.link.is_quiet());
         let is_old = |shared: &Shared| shared.used.elapsed() >= longest_idle && shared.connection.is_idle();
         lock(&self.shared).retain(|shared| shared.connection.is_open() && !is_old(shared));
     }
 
-    /// Room for one more request on an open HTTP/2 connection: on the first that has some, so that those which few requests
-    /// need grow old.
+    /// Takes a slot for one more request on an open HTTP/2 connection: the first with room, so that connections used
+    /// only under load grow old.
     pub(crate) fn shared(&self) -> Option<Slot> {
         let mut all = lock(&self.shared);
         let slot = all.iter_mut().find_map(|shared| {
@@ -85,17 +85,17 @@ impl IdlePool {
         Some(slot)
     }
 
-    /// Counts a connection that was made because none was open.
+    /// Counts a connection that was dialled because none was open.
     pub(crate) fn dialled(&self) {
         self.dialled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many connections were taken from here, and how many had to be made.
+    /// Connections reused from here, and connections dialled.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.reused.load(Ordering::Relaxed), self.dialled.load(Ordering::Relaxed))
     }
 
-    /// Keeps a new HTTP/2 connection for others; one too many ends with its first request.
+    /// Shares a new HTTP/2 connection; beyond the limit, the connection ends with its first request.
     pub(crate) fn share(&self, connection: Multiplexed) {
         let mut all = lock(&self.shared);
         all.retain(|shared| shared.connection.is_open());

@@ -1,5 +1,5 @@
-//! [`Lasting`]: the silences of an answer's body. One that is too long ends it; and an answer that lasts is a stream, whoever
-//! asked for it: it leaves its permit of the upstream to those who ask for short answers, and is counted among the streams.
+//! [`Lasting`]: the duration of an answer's body. A pause that is too long ends it. An answer that lasts long becomes a
+//! stream: it returns its upstream permit for use by short requests, and counts as a stream instead.
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -9,24 +9,24 @@ use tokio::time::Instant;
 use crate::http::alarm::Alarm;
 use crate::upstream::target::UpstreamPermit;
 
-/// An answer that is still under way after this is a stream: ordinary ones take milliseconds.
+/// An answer still running after this time is a stream: ordinary ones take milliseconds.
 const LONG_ANSWER: Duration = Duration::from_secs(10);
 
-/// What is known of an answer's time.
+/// The timing of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Lasting {
     silent_since: Option<Instant>,
-    /// When it becomes a stream, or tries to again; reckoned from the first time that somebody has to wait.
+    /// When it becomes a stream, or tries to again; counted from the first wait.
     long_at: Option<Instant>,
 }
 
 impl Lasting {
-    /// Something came.
+    /// Records that data arrived.
     pub(crate) const fn moved(&mut self) {
         self.silent_since = None;
     }
 
-    /// Nothing has come. Resolves when nothing has for `longest_silence`.
+    /// Waits while nothing arrives. Resolves after `longest_silence`.
     pub(crate) fn poll_silence(
         &mut self,
         alarm: &mut Alarm,
@@ -52,7 +52,7 @@ impl Lasting {
         }
     }
 
-    /// Its client takes nothing of it at this moment.
+    /// Records that the client takes nothing at the moment.
     pub(crate) fn stalled(&mut self, permit: Option<&mut UpstreamPermit>, now: Instant) {
         if *self.long_at.get_or_insert(now + LONG_ANSWER) <= now {
             self.lasts(permit, now);

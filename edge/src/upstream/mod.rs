@@ -1,5 +1,6 @@
-//! The only dialler of upstreams: which hosts there are (`registry`), who may send to them (`target`), idle connections, and the
-//! HTTP/1.1 and HTTP/2 clients, whose answers have an `AnswerBody`, or a `Tunnel` where the protocol is switched.
+//! The only part that connects to upstreams: the set of hosts (`registry`), permits to send to them (`target`), idle
+//! connections, and the HTTP/1.1 and HTTP/2 clients, whose answers carry an `AnswerBody`, or a `Tunnel` where the
+//! protocol is switched.
 
 pub(crate) mod answer;
 pub(crate) mod client;

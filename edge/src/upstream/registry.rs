@@ -1,6 +1,6 @@
-//! Every [`Upstream`] of this edge: the foundation services and the provider, made once, and the modules, made when the
-//! catalog first names them. The same module at the same port is the same upstream in every later snapshot, so its counters
-//! and connections stay.
+//! Every [`Upstream`] of this gateway: the foundation services and the provider, created once, and the modules, created
+//! when the catalog first names them. The same module at the same port is the same upstream in every later snapshot, so
+//! its counters and connections are kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::config::{Authority, Capacity, EdgeConfig, Service, UpstreamProtocol};
 use crate::metrics::meter::Lines;
 use crate::upstream::target::{Host, Streams, Upstream};
 
-/// Where everything is.
+/// All upstreams.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     config: Arc<EdgeConfig>,
@@ -18,15 +18,15 @@ pub(crate) struct Upstreams {
     registry: Arc<Upstream>,
     identity: Arc<Upstream>,
     idp: Arc<Upstream>,
-    /// Taken by the watch and by sweeps, never on a request's way.
+    /// Locked by the catalog watch and by sweeps, never on a request's path.
     modules: Mutex<HashMap<(String, u16), Arc<Upstream>>>,
-    /// Of all of them.
+    /// The stream permits shared by all upstreams.
     streams: Arc<Streams>,
     crews: usize,
 }
 
 impl Upstreams {
-    /// The upstreams for so many workers; each of them, and the watch, keeps connections of its own.
+    /// Creates the upstreams with `crews` sets of idle connections: one per worker, and one for the catalog watch.
     pub(crate) fn new(config: Arc<EdgeConfig>, crews: usize) -> Self {
         let streams =
             Arc::new(Streams::new(Capacity { requests: config.limits.tunnels, ..config.budgets.capacity }));
@@ -58,7 +58,7 @@ impl Upstreams {
         }
     }
 
-    /// The upstream of a module whose manifest names this port.
+    /// Returns the upstream of a module whose manifest names this port.
     pub(crate) fn module(&self, key: &str, port: u16) -> Arc<Upstream> {
         let mut modules = self.modules();
         let upstream = modules.entry((key.to_owned(), port)).or_insert_with(|| {
@@ -69,7 +69,7 @@ impl Upstreams {
         Arc::clone(upstream)
     }
 
-    /// What connections they took, for a scrape.
+    /// Connections reused and dialled per upstream, for a scrape.
     pub(crate) fn lines(&self) -> Vec<Lines> {
         const SERVICES: [Service; 5] =
             [Service::Authz, Service::Org, Service::Registry, Service::Identity, Service::Idp];
@@ -83,16 +83,16 @@ impl Upstreams {
         for service in SERVICES {
             add(service.name(), self.service(service));
         }
-        // A module that came back at another port is the same upstream.
+        // A module that returns at another port is reported under the same name.
         for ((key, _), upstream) in self.modules().iter() {
             add(key, upstream);
         }
-        // What nobody was sent to is not spoken of: a module that is off has no series.
+        // Upstreams without traffic are omitted: a disabled module has no series.
         let line = |(upstream, (reused, dialled))| Lines { upstream, reused, dialled };
         lines.into_iter().map(line).filter(|line| line.reused + line.dialled > 0).collect()
     }
 
-    /// All of them, for sweeps.
+    /// All upstreams, for sweeps.
     pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
         let fixed = [&self.authz, &self.org, &self.registry, &self.identity, &self.idp];
         let modules = self.modules();

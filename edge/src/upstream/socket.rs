@@ -1,4 +1,4 @@
-//! A connection to an upstream: plain, or with TLS. And what the edge knows of a client's socket beyond its bytes.
+//! A connection to an upstream, plain or with TLS, and [`ClientSocket`], the client's side.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -13,12 +13,12 @@ use tokio_rustls::server;
 use crate::tls::records::Records;
 use crate::tls::sending::Sending;
 
-/// The most that an idle connection with TLS may bring between two looks at it: session tickets and new keys are a few
+/// The maximum that an idle TLS connection may receive between two checks: session tickets and key updates are a few
 /// hundred bytes each.
 const MAX_WHILE_IDLE: usize = 16 << 10;
 
-/// A dialled connection. One that is dropped while an exchange is under way is reset: the system would keep its port for a
-/// minute otherwise, and a client that gives requests up as fast as it makes them would use up all ports.
+/// A dialled connection. Dropped during an exchange, it is reset: otherwise the system would hold its port for a
+/// minute, and a client that cancels requests as fast as it sends them would exhaust the ports.
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: Stream,
@@ -50,7 +50,7 @@ impl Socket {
         Self { stream: Stream::Tls(Box::new(stream)), is_under_way: false }
     }
 
-    /// An exchange begins, or is over.
+    /// Records that an exchange starts or is over.
     pub(crate) const fn set_under_way(&mut self, is_under_way: bool) {
         self.is_under_way = is_under_way;
     }
@@ -62,8 +62,9 @@ impl Socket {
         }
     }
 
-    /// Whether an idle connection is as the last answer left it: no byte of an answer came, no part of a record, and no end.
-    /// A system call only when the reactor knows of something. With TLS, tickets and new keys are taken in and are nothing.
+    /// Whether an idle connection is as the last answer left it: no application data, no partial record, no end of
+    /// stream. Makes a system call only if the reactor reports readiness. With TLS, session tickets and key updates are
+    /// processed and ignored.
     pub(crate) fn is_quiet(&mut self) -> bool {
         match &mut self.stream {
             Stream::Plain(stream) => is_waiting(stream.try_read(&mut [0])),
@@ -76,7 +77,7 @@ fn is_waiting(read: io::Result<usize>) -> bool {
     matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Nobody waits for this connection, so it is read without a waker: the next exchange brings its own.
+/// Reads without a waker, because no task waits for this connection; the next exchange brings its own.
 fn tls_is_quiet(stream: &mut TlsStream<Records>) -> bool {
     let (records, session) = stream.get_mut();
     let mut space = [const { MaybeUninit::uninit() }; MAX_WHILE_IDLE];
@@ -93,7 +94,7 @@ fn tls_is_quiet(stream: &mut TlsStream<Records>) -> bool {
             return false;
         }
     }
-    // Plaintext that came with the last answer waits in the session; so does the other side's goodbye.
+    // Plaintext received with the last answer waits in the session; so does the peer's close_notify.
     let nothing = session.reader().into_first_chunk();
     is_waiting(rest)
         && records.is_whole()
@@ -153,8 +154,9 @@ impl AsyncWrite for Socket {
 
 /// A client's connection.
 pub(crate) trait ClientSocket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Resolves when a client that sends nothing more has left as well: with TLS it says goodbye when it stops sending, and
-    /// ends the connection when it leaves. Without TLS nothing tells the two apart, and it is taken to listen.
+    /// Resolves when a client that has stopped sending has also left. With TLS it sends close_notify when it stops
+    /// sending, and closes the connection when it leaves. Without TLS the two cannot be told apart, and the client is
+    /// assumed to listen.
     fn poll_left(&self, context: &mut Context<'_>) -> Poll<()>;
 }
 
@@ -174,7 +176,7 @@ impl ClientSocket for server::TlsStream<Sending> {
             }
             match stream.try_read(&mut byte) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The end, or bytes after the goodbye, which are nobody's.
+                // The end, or bytes after close_notify, which are ignored.
                 _ => return Poll::Ready(()),
             }
         }

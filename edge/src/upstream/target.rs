@@ -1,6 +1,6 @@
-//! [`Upstream`]: where one service or module is. Its hosts, how busy and how well they are, how many requests may be there at
-//! once and how many of these may be one client's, and each worker's idle connections to them. Counters are shared by the
-//! workers, connections are not.
+//! [`Upstream`]: one service or module. Tracks its hosts, their load and health, how many requests may be in flight and
+//! how many of these per client, and each worker's idle connections. Workers share the counters, but not the
+//! connections.
 
 use crate::config::{Capacity, UpstreamProtocol};
 use std::future::poll_fn;
@@ -16,26 +16,27 @@ use crate::config::Authority;
 use crate::http::share::{ClientKey, Shares, share_of};
 use crate::upstream::idle_pool::IdlePool;
 
-/// Failures in a row after which a host rests.
+/// Failures in a row after which a host is ejected.
 const FAILURES_BEFORE_REST: u32 = 5;
-/// The first rest; each further one is twice as long.
+/// The first ejection; each further one lasts twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_mins(1);
 
-/// [`Asker::Upload`] has one permit for so many of the others: nobody who signs in sends a long body, or a slow one.
+/// [`Asker::Upload`] gets this fraction of the others' permits: a sign-in sends neither a long body nor a slow one.
 const UPLOADS_PART: usize = 8;
 
-/// Whose request it is.
+/// On whose behalf a request is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asker {
-    /// A client's own.
+    /// A client's own request.
     Client(ClientKey),
-    /// A client's without a subject, whose body is still under way. These have few permits of their own, so that however many
-    /// addresses send slowly, requests that are whole find theirs.
+    /// A request of a client without a subject whose body is still arriving. These have few permits of their own, so
+    /// that complete requests find a permit however many addresses send slowly.
     Upload(ClientKey),
-    /// The edge's question about a client's request. Questions have permits of their own, which no client's request takes.
+    /// A question of the gateway about a client's request. Questions have permits of their own, which no client's
+    /// request takes.
     Question(ClientKey),
-    /// The edge's own affair: the catalog.
+    /// The gateway's own request for the catalog.
     Gateway,
 }
 
@@ -56,11 +57,11 @@ pub(crate) struct Upstream {
     uploads: Lane,
     questions: Lane,
     streams: Arc<Streams>,
-    /// Moves with every choice, so that the two hosts compared are not always the same.
+    /// Advances with every choice, so that different pairs of hosts are compared.
     dice: AtomicUsize,
 }
 
-/// One host of it.
+/// One host of an upstream.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) authority: Authority,
@@ -68,7 +69,7 @@ pub(crate) struct Host {
     busy: AtomicUsize,
     failures: AtomicU32,
     rests: AtomicU32,
-    /// Milliseconds since [`epoch`]; in the past when it does not rest.
+    /// As counted by [`millis`]; in the past if the host is not ejected.
     rests_until: AtomicU64,
     shelves: Vec<IdlePool>,
 }
@@ -87,9 +88,9 @@ impl Upstream {
         Self { hosts: hosts.collect(), requests, uploads, questions, streams, dice: AtomicUsize::new(0) }
     }
 
-    /// A permit that has yet to be taken; `None` when the client has its whole share of this upstream, those
-    /// of its requests that wait among them. The permit keeps the upstream: all workers count who holds it, and each count is a
-    /// wait for the others.
+    /// Registers a request whose permit is still to be taken; `None` when the client has its whole share of this
+    /// upstream, waiting requests included. Takes the `Arc` by value, because all workers contend for its reference
+    /// count.
     pub(crate) fn enter(self: Arc<Self>, asker: Asker) -> Option<UpstreamPermit> {
         let fits = asker.client().is_none_or(|client| self.lane(asker).shares.enter(client));
         fits.then(|| UpstreamPermit {
@@ -109,7 +110,7 @@ impl Upstream {
         }
     }
 
-    /// The less busy one of two hosts, none of them `except` and none at rest, where there are others.
+    /// Chooses the less busy of two hosts, other than `except` and not ejected if there is a choice.
     pub(crate) fn choose(&self, except: Option<usize>) -> Option<usize> {
         if let ([_], None) = (self.hosts.as_slice(), except) {
             return Some(0);
@@ -133,7 +134,7 @@ impl Upstream {
         Some(if busy(other) < busy(one) { other } else { one })
     }
 
-    /// Notes how an attempt at a host went.
+    /// Records the result of an attempt at a host.
     pub(crate) fn note(&self, position: usize, well: bool) {
         let Some(host) = self.hosts.get(position) else { return };
         if well {
@@ -151,7 +152,7 @@ impl Upstream {
 }
 
 impl Host {
-    /// Connections that all workers took from their shelves, and had to make.
+    /// Connections that all workers reused, and connections they dialled.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let counts = self.shelves.iter().map(IdlePool::counts);
         counts.fold((0, 0), |(reused, dialled), (r, d)| (reused + r, dialled + d))
@@ -183,7 +184,7 @@ impl Host {
     }
 
     fn well(&self) {
-        // Reading first keeps the cache line shared while all is well.
+        // Loading first keeps the cache line shared while the host is healthy.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
         }
@@ -194,7 +195,7 @@ impl Host {
 
     fn failed(&self, now: u64, another: bool) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        // The last one that is awake never rests: a host that fails is better than none.
+        // The last host is never ejected: a failing host is better than none.
         if failures < FAILURES_BEFORE_REST || !another {
             return;
         }
@@ -203,34 +204,34 @@ impl Host {
         let rest = FIRST_REST.saturating_mul(1 << before.min(3)).min(LONGEST_REST);
         let until = now.saturating_add(u64::try_from(rest.as_millis()).unwrap_or(u64::MAX));
         self.rests_until.store(until, Ordering::Relaxed);
-        tracing::warn!(host = %self.authority.host_header(), rest_s = rest.as_secs(), "an upstream host rests after failures in a row");
+        tracing::warn!(host = %self.authority.host_header(), rest_s = rest.as_secs(), "ejected an upstream host after consecutive failures");
     }
 }
 
-/// One request's right to use an upstream, until it is dropped.
+/// One request's right to use an upstream, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct UpstreamPermit {
     pub(crate) upstream: Arc<Upstream>,
     asker: Asker,
     host: Option<usize>,
     holds: Holds,
-    /// Room among the streams, for a request that may become a tunnel.
+    /// A stream permit, for a request that may become a tunnel.
     reserved: Option<StreamPermit>,
 }
 
-/// What is counted of a permit.
+/// What a permit is counted against.
 #[derive(Debug)]
 enum Holds {
-    /// One of its client's share: it waits.
+    /// Its client's share: it waits for a permit.
     Share,
-    /// A permit as well.
+    /// Its client's share and a permit.
     Upstream,
-    /// Neither any more: it is one of the streams.
+    /// Neither any more: it counts as a stream.
     Stream(#[expect(dead_code, reason = "it counts until it is dropped")] StreamPermit),
 }
 
 impl UpstreamPermit {
-    /// Takes a permit that is free at this moment.
+    /// Takes a permit if one is free now.
     pub(crate) fn try_take(&mut self) -> bool {
         let taken = self.upstream.lane(self.asker).limit.try_take();
         if taken {
@@ -239,7 +240,7 @@ impl UpstreamPermit {
         taken
     }
 
-    /// Takes a permit once there is one; `false` when as many wait already as may be in flight.
+    /// Waits for a permit; `false` when as many requests wait already as may be in flight.
     pub(crate) async fn take(&mut self) -> bool {
         let taken = self.upstream.lane(self.asker).limit.take().await;
         if taken {
@@ -248,13 +249,13 @@ impl UpstreamPermit {
         taken
     }
 
-    /// Makes sure of room among the streams, for a request that asks for another protocol.
+    /// Reserves a stream permit, for a request that asks for another protocol.
     pub(crate) fn reserve_stream(&mut self) -> Result<(), Full> {
         self.reserved = Some(Arc::clone(&self.upstream.streams).enter(self.asker.client())?);
         Ok(())
     }
 
-    /// Leaves the permit to others and goes on among the streams, where there is room for it; else it stays.
+    /// Releases the permit and continues as a stream if there is a stream permit; otherwise keeps the permit.
     pub(crate) fn go_on_as_stream(&mut self) {
         if self.is_stream() {
             return;
@@ -268,7 +269,7 @@ impl UpstreamPermit {
         }
     }
 
-    /// Whether it is counted among the streams.
+    /// Whether it counts as a stream.
     pub(crate) const fn is_stream(&self) -> bool {
         matches!(self.holds, Holds::Stream(_))
     }
@@ -280,7 +281,7 @@ impl UpstreamPermit {
         self.count(|busy| busy.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// The host it is at.
+    /// The host at which the request is counted.
     pub(crate) fn host(&self) -> Option<&Host> {
         self.upstream.hosts.get(self.host?)
     }
@@ -290,7 +291,7 @@ impl UpstreamPermit {
         self.host = None;
     }
 
-    /// How busy a host is, is asked only where there is another.
+    /// Load is counted only where there is a choice of hosts.
     fn count(&self, count: impl FnOnce(&AtomicUsize) -> usize) {
         if let Some(host) = self.host().filter(|_| self.upstream.hosts.len() > 1) {
             count(&host.busy);
@@ -317,7 +318,7 @@ impl Drop for UpstreamPermit {
     }
 }
 
-/// Permits in a row, and what each client has of them.
+/// Permits, and each client's share of them.
 #[derive(Debug)]
 struct Lane {
     limit: ConcurrencyLimit,
@@ -331,16 +332,16 @@ impl Lane {
     }
 }
 
-/// Why there is no room.
+/// Why there is no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     /// The client has its whole share.
     Share,
-    /// All are taken.
+    /// All permits are taken.
     All,
 }
 
-/// The tunnels and long answers of all upstreams, which are counted apart from short requests.
+/// The tunnels and long answers of all upstreams, counted separately from short requests.
 #[derive(Debug)]
 pub(crate) struct Streams(Lane);
 
@@ -363,7 +364,7 @@ impl Streams {
     }
 }
 
-/// One stream's room, until it is dropped.
+/// One stream's permit, released when it is dropped.
 #[derive(Debug)]
 struct StreamPermit {
     streams: Arc<Streams>,
@@ -380,7 +381,7 @@ impl Drop for StreamPermit {
     }
 }
 
-/// So many at once, and as many waiting. No lock while nobody waits.
+/// A semaphore whose queue is as long as its limit. Lock-free while nothing waits.
 #[derive(Debug)]
 struct ConcurrencyLimit {
     most: usize,
@@ -423,7 +424,7 @@ impl ConcurrencyLimit {
     }
 }
 
-/// One of those who wait for a permit; leaving the queue, by a permit or by giving up, is its drop.
+/// A position in the queue for a permit; dropping it leaves the queue.
 struct Queue<'a>(&'a AtomicUsize);
 
 impl<'a> Queue<'a> {
@@ -490,7 +491,7 @@ mod tests {
         let (mut third, mut fourth) =
             (Box::pin(permit(&upstream, CLIENT)), Box::pin(permit(&upstream, CLIENT)));
         assert!(!is_ready(third.as_mut()).await && !is_ready(fourth.as_mut()).await, "they wait");
-        assert!(permit(&upstream, CLIENT).await.is_none(), "nobody else may");
+        assert!(permit(&upstream, CLIENT).await.is_none(), "the queue is full");
         drop(first);
         let _third = third.await.expect("the permit that was given back");
         assert!(!is_ready(fourth.as_mut()).await);
@@ -509,17 +510,17 @@ mod tests {
         assert!(Arc::clone(&upstream).enter(client(1)).is_none(), "one past it");
         held.push(permit(&upstream, client(2)).await.expect("another has its own"));
         let mut waiting = Box::pin(permit(&upstream, client(3)));
-        assert!(!is_ready(waiting.as_mut()).await, "all places are taken");
+        assert!(!is_ready(waiting.as_mut()).await, "all permits are taken");
         let question = Asker::Question(ClientKey::subject(1));
-        let _asked = permit(&upstream, question).await.expect("questions have places of their own");
+        let _asked = permit(&upstream, question).await.expect("questions have permits of their own");
         let waiters: Vec<_> = (0..7).filter_map(|_| Arc::clone(&upstream).enter(client(3))).collect();
         assert_eq!(waiters.len(), 7);
         assert!(Arc::clone(&upstream).enter(client(3)).is_none(), "those that wait count");
         drop(waiting);
-        let _eighth = Arc::clone(&upstream).enter(client(3)).expect("who gives up counts no more");
+        let _eighth = Arc::clone(&upstream).enter(client(3)).expect("one that gave up is not counted");
         drop(held.pop());
         drop(held.pop());
-        permit(&upstream, client(1)).await.expect("what was given back can be had again");
+        permit(&upstream, client(1)).await.expect("released permits can be taken again");
     }
 
     #[tokio::test]
@@ -527,7 +528,7 @@ mod tests {
         let upstream = upstream(1, 1);
         let mut first = permit(&upstream, client(1)).await.expect("a permit");
         let mut next = Arc::clone(&upstream).enter(client(2)).expect("a share");
-        assert!(!next.try_take(), "the only place is taken");
+        assert!(!next.try_take(), "the only permit is taken");
         first.go_on_as_stream();
         assert!(first.is_stream() && next.try_take());
         next.reserve_stream().expect("the second of two");
@@ -536,7 +537,7 @@ mod tests {
         next.go_on_as_stream();
         assert!(third.try_take());
         third.go_on_as_stream();
-        assert!(!third.is_stream(), "it stays where it is");
+        assert!(!third.is_stream(), "it keeps its permit");
         drop((first, next));
         third.go_on_as_stream();
         assert!(third.is_stream());
@@ -560,10 +561,10 @@ mod tests {
         let mut permit = permit(&upstream, CLIENT).await.expect("a permit");
         permit.at(0);
         assert!((0..20).all(|_| upstream.choose(None) == Some(1)));
-        assert_eq!(upstream.choose(Some(1)), Some(0), "not the one that failed just now");
+        assert_eq!(upstream.choose(Some(1)), Some(0), "not the host that just failed");
         drop(permit);
         let both: std::collections::HashSet<_> = (0..40).filter_map(|_| upstream.choose(None)).collect();
-        assert_eq!(both.len(), 2, "an idle place uses both");
+        assert_eq!(both.len(), 2, "an idle upstream uses both");
     }
 
     #[test]
@@ -581,9 +582,9 @@ mod tests {
         assert!(!chosen(1, 0) && chosen(1, 1), "at rest");
         (0..50).for_each(|_| fail(1, 1));
         assert!(chosen(1, 1), "the last one stays");
-        assert!(!chosen(REST_MS, 0) && chosen(REST_MS + 1, 0), "rested to the millisecond");
+        assert!(!chosen(REST_MS, 0) && chosen(REST_MS + 1, 0), "ejected until the exact millisecond");
         (0..5).for_each(|_| fail(0, REST_MS + 1));
-        assert!(!chosen(3 * REST_MS, 0), "the second rest is twice as long");
+        assert!(!chosen(3 * REST_MS, 0), "the second ejection lasts twice as long");
         assert!(chosen(3 * REST_MS + 1, 0));
     }
 }

@@ -1,5 +1,6 @@
-//! [`Tunnel`]: after an upstream's 101 its connection and the client's carry another protocol, WebSocket as a rule. Bytes
-//! pass in both directions as they come; each direction ends by itself, and both end when nothing moves for too long.
+//! [`Tunnel`]: after an upstream's 101, its connection and the client's carry another protocol, usually WebSocket.
+//! Bytes pass in both directions as they arrive; each direction ends by itself, and both end when nothing moves for too
+//! long.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,18 +19,18 @@ use crate::metrics::meter::InFlight;
 use crate::upstream::socket::Socket;
 use crate::upstream::target::UpstreamPermit;
 
-/// Read at once; more gains nothing for messages.
+/// Bytes per read; more gains nothing for messages.
 const READ: usize = 16 << 10;
 
-/// The upstream's end, and what is held until it is over.
+/// The upstream's end, and the resources held until the tunnel ends.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     socket: Socket,
-    /// Came right after the upstream's 101.
+    /// Received right after the upstream's 101.
     early: Bytes,
     longest_pause: Duration,
     permit: Option<UpstreamPermit>,
-    /// Counted as in progress.
+    /// Counts the tunnel as a request in flight.
     in_flight: Option<InFlight>,
     record: OpenRecord,
 }
@@ -49,8 +50,8 @@ impl Tunnel {
         self.record = record;
     }
 
-    /// Carries bytes until both sides have ended, one failed, or nothing moved for too long. `early` came from the client
-    /// right after its request.
+    /// Carries bytes until both sides have ended, one failed, or nothing moved for too long. `early` is what the client
+    /// sent right after its request.
     pub(crate) async fn run<C>(mut self, mut client: C, early: BytesMut) -> io::Result<()>
     where
         C: AsyncRead + AsyncWrite + Unpin,
@@ -80,7 +81,7 @@ impl Tunnel {
 /// One direction.
 struct Direction {
     held: BytesMut,
-    /// Bytes that were passed on.
+    /// Bytes passed on.
     carried: u64,
     ended: bool,
     shut: bool,

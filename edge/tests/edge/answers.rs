@@ -1,4 +1,4 @@
-//! What an answer's head says of the platform itself: HSTS where it has a public name, and nothing that a module says of
+//! Headers that only the platform sets on answers: HSTS if it has a public name, and nothing that a module sets about
 //! the server, the transport or the origin's other addresses.
 
 use http::Method;
@@ -37,12 +37,12 @@ async fn every_tls_answer_of_a_public_platform_demands_tls_from_then_on() {
             assert_eq!(policies, [POLICY], "{version:?} {method} {path}");
         }
     }
-    // What cannot be read as a request is answered over TLS, too.
+    // Malformed input is answered over TLS, too.
     let mut client = Raw::client(&world).await;
     client.send("GET / HTTP/1.1\nhost: a\n\n").await;
     let head = client.head().await;
     assert_eq!((head.status(), head.header("strict-transport-security")), (400, Some(POLICY)));
-    // A client without TLS must not be told (RFC 6797, 7.2).
+    // A client without TLS must not get HSTS (RFC 6797, 7.2).
     let mut client = Raw::on(TcpStream::connect(world.plain).await.expect("a connection"));
     client.send("GET /healthz HTTP/1.1\r\nhost: platform.example.com\r\n\r\n").await;
     let head = client.head().await;
@@ -70,7 +70,7 @@ async fn a_platform_without_a_public_name_demands_nothing() {
     }
 }
 
-/// What a module says that is not its to say, and what is.
+/// Headers that a module may not set, and headers that it may.
 const SAID: &str = "server: module/1.0\r\nstrict-transport-security: max-age=0; includeSubDomains\r\n\
                     alt-svc: h3=\"evil.example:443\"\r\nproxy-authentication-info: x\r\nkeep-alive: timeout=5\r\n\
                     upgrade: h2c\r\nx-catalog-revision: 7\r\naccess-control-allow-origin: *\r\n\

@@ -1,5 +1,5 @@
-//! A scripted upstream: answers by path prefix as each test tells it to, echoes what it is not told about, and remembers
-//! every request.
+//! A scripted upstream: answers by path prefix as each test configures it, echoes all other requests, and records every
+//! request.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,20 +19,20 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// What the backend does with requests of one path prefix.
+/// The backend's behaviour for one path prefix.
 #[derive(Clone)]
 pub(crate) enum Answer {
     Json(u16, Value),
     Raw(u16, &'static str),
     WithHeader(&'static str, String, Value),
     Hang,
-    /// The lines of this channel, from its present value on.
+    /// Sends the lines of this channel, starting with its current value.
     Lines(watch::Receiver<String>),
     /// Sends each chunk as it arrives on the channel; a dropped sender ends the body, an empty chunk breaks it.
     Chunks(Arc<Mutex<Option<mpsc::UnboundedReceiver<Bytes>>>>),
 }
 
-/// What the backend was asked.
+/// A request to the backend.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: String,
@@ -48,7 +48,7 @@ struct Script {
     connections: Mutex<usize>,
 }
 
-/// A scripted upstream on a port of its own; gone when dropped.
+/// A scripted upstream on its own port; stopped when dropped.
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     script: Arc<Script>,
@@ -68,7 +68,7 @@ impl Backend {
         Self { address, script, _server: server }
     }
 
-    /// Answers requests under `prefix` so from now on; the newest rule wins.
+    /// Sets the behaviour for requests under `prefix`; the newest rule wins.
     pub(crate) fn on_path(&self, prefix: &str, answer: Answer) {
         self.script.answers.lock().expect("not poisoned").insert(0, (prefix.to_owned(), answer));
     }
@@ -91,7 +91,7 @@ async fn serve(listener: TcpListener, script: Arc<Script>) {
         let script = Arc::clone(&script);
         connections.spawn(async move {
             let service = service_fn(|request| respond(&script, request));
-            // A connection the edge cuts is part of the tests.
+            // Some tests make the gateway cut connections.
             let _ended = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

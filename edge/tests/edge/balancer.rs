@@ -1,4 +1,5 @@
-//! Behind a balancer: the PROXY protocol says who the client is, and a stop is announced before the listener closes.
+//! Behind a balancer: the PROXY protocol carries the client's address, and shutdown is announced before the listener
+//! closes.
 
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ use crate::world::World;
 const PATH: &str = "/api/timesheet/v1/x";
 const SOON: Duration = Duration::from_secs(5);
 
-/// What a balancer says of a client at 203.0.113.9.
+/// A balancer's header for a client at 203.0.113.9.
 fn introduction() -> Vec<u8> {
     introduction_of(9)
 }
 
-/// The same of another client of that network.
+/// The same for another client of that network.
 fn introduction_of(client: u8) -> Vec<u8> {
     let addresses = [203, 0, 113, client, 10, 0, 0, 1, 0x12, 0x34, 1, 187];
     [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"[..], &addresses].concat()
@@ -47,7 +48,7 @@ async fn a_listed_balancer_says_who_the_client_is() {
             if answer.status() == 200 {
                 return;
             }
-            // The keys and the catalog are still on their way.
+            // The keys and the catalog have not arrived yet.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -96,11 +97,12 @@ async fn a_stop_is_announced_before_the_listener_closes() {
     timeout(SOON, refused).await.expect("then the listener closes");
 }
 
-/// A balancer's connection that begins with these bytes and asks for something small; whether it is answered.
+/// Opens a balancer's connection that starts with these bytes and sends a small request; returns whether it is
+/// answered.
 async fn is_answered(world: &World, header: &[u8]) -> (bool, TcpStream) {
     let mut stream = TcpStream::connect(world.plain).await.expect("a connection");
     let request = [header, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat();
-    // A connection that is refused may be gone before.
+    // A refused connection may already be gone.
     let _written = stream.write_all(&request).await;
     let mut answer = [0; 12];
     let read = timeout(SOON, stream.read_exact(&mut answer)).await.expect("answered or closed");

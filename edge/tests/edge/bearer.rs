@@ -1,4 +1,4 @@
-//! 401, 400 and 503 of the bearer, in this order before everything behind it.
+//! 401, 400 and 503 for the bearer, in this order and before any later step.
 
 use std::time::Duration;
 
@@ -80,13 +80,13 @@ async fn before_the_first_keys_a_bearer_is_neither_good_nor_bad() {
     let reply = world.get(ROUTE, &[("authorization", &bearer)]).await;
     assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"));
     assert_eq!(reply.json()["error"]["details"]["dependency"], "idp");
-    assert_eq!(world.get(ROUTE, &[]).await.status, 401, "no bearer is no bearer");
+    assert_eq!(world.get(ROUTE, &[]).await.status, 401, "without a bearer");
     let ready = world.get("/readyz", &[]).await;
     assert_eq!((ready.status, ready.json()["data"]["status"].as_str()), (503, Some("starting")));
     assert_eq!(world.get("/healthz", &[]).await.status, 200);
 }
 
-/// Asks with the same bearer until it is refused; a few seconds at most.
+/// Repeats the request with the same bearer until it is refused; takes a few seconds at most.
 async fn refused(world: &World, bearer: &str) -> Reply {
     let asking = async {
         loop {
@@ -118,7 +118,7 @@ async fn a_bearer_the_edge_knows_is_refused_once_its_key_is_withdrawn() {
 async fn a_bearer_the_edge_knows_is_refused_once_it_has_expired() {
     let world = World::start().await;
     let now = Clock::system().unix_seconds();
-    // Good for two seconds more by the leeway of 30 s.
+    // Valid for two more seconds because of the leeway of 30 s.
     let bearer = world.bearer_with("alice", &json!({"exp": now - 28}));
     assert_eq!(world.get(ROUTE, &[("authorization", &bearer)]).await.status, 200);
     let reply = refused(&world, &bearer).await;

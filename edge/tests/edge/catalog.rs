@@ -1,4 +1,4 @@
-//! The catalog gate, its snapshot, and that a client sees its own change.
+//! The catalog gate, its snapshot, and read-your-writes for the client's own changes.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn the_gate_answers_for_each_state_and_the_module_is_not_called() {
     assert_eq!(world.backend.seen("/api/").len(), called_before);
 }
 
-/// Asks until the gate gives this code; a new snapshot is on its way.
+/// Repeats the request until the gate answers with this code; a new snapshot is on its way.
 pub(crate) async fn until(world: &World, auth: &[(&str, &str)], code: &str) -> serde_json::Value {
     let asking = async {
         loop {

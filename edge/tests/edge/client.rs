@@ -1,4 +1,4 @@
-//! A client of the edge: one TLS connection, HTTP/1.1 or HTTP/2, no redirects, no pool.
+//! A client of the gateway: one TLS connection, HTTP/1.1 or HTTP/2, no redirects, no pool.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -40,7 +40,7 @@ pub(crate) struct Client {
     _driver: JoinSet<()>,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -86,14 +86,14 @@ impl Client {
         Self { sender, _driver: driver }
     }
 
-    /// Sends a request whose target is `path`, and gives the head of the answer.
+    /// Sends a request whose target is `path`, and returns the head of the answer.
     pub(crate) async fn open(&mut self, mut request: Request<Body>) -> hyper::Result<Response<Incoming>> {
         match &mut self.sender {
             Sender::H1(sender) => {
                 if !request.headers().contains_key("host") {
                     request.headers_mut().insert("host", "localhost:8443".parse().expect("a host"));
                 }
-                // The task of the connection may still be at the end of the answer before.
+                // The connection's task may still be finishing the previous answer.
                 sender.ready().await?;
                 sender.send_request(request).await
             }
@@ -116,7 +116,7 @@ impl Client {
     }
 }
 
-/// A TLS connection to the edge, without HTTP.
+/// A TLS connection to the gateway, without HTTP.
 pub(crate) async fn tls(
     address: SocketAddr,
     root: &CertificateDer<'static>,
@@ -125,7 +125,7 @@ pub(crate) async fn tls(
     try_tls(address, root, version).await.expect("a handshake")
 }
 
-/// The same, when the handshake may fail.
+/// The same, but the handshake may fail.
 pub(crate) async fn try_tls(
     address: SocketAddr,
     root: &CertificateDer<'static>,
@@ -144,7 +144,7 @@ pub(crate) async fn try_tls(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-/// A request whose body is these frames, of no announced length.
+/// A request whose body is these frames, without a declared length.
 pub(crate) fn streamed(method: Method, path: &str, bearer: &str, frames: Vec<Frame<Bytes>>) -> Request<Body> {
     let frames = futures_util::stream::iter(frames.into_iter().map(Ok));
     let request = Request::builder()
@@ -155,7 +155,7 @@ pub(crate) fn streamed(method: Method, path: &str, bearer: &str, frames: Vec<Fra
     request.body(BodyExt::boxed(StreamBody::new(frames))).expect("a request")
 }
 
-/// A request with a body of one piece.
+/// A request with a one-piece body.
 pub(crate) fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
@@ -165,7 +165,7 @@ pub(crate) fn request(method: Method, path: &str, headers: &[(&str, &str)], body
     request.body(body).expect("a request")
 }
 
-/// Every answer names its request; every error of the edge has the published shape.
+/// Checks that every answer has a correlation id, and that every error of the gateway has the published shape.
 fn check(path: &str, reply: &Reply) {
     static ENVELOPE: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
         let document: Value = serde_json::from_str(edge::OPENAPI).expect("JSON");

@@ -1,4 +1,4 @@
-//! Cookies: however many fields a client splits them into, a module gets one.
+//! Cookies: a module gets one field, however many fields a client splits them into.
 
 use http::Method;
 
@@ -6,7 +6,7 @@ use crate::client::{BOTH, Reply, Version};
 use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
-/// What the limit on a head counts for a field besides its value.
+/// The cost of a field besides its value under the head's limit.
 const COOKIE_FIELD: usize = "cookie".len() + 32;
 
 async fn send(world: &World, version: Version, bearer: &str, cookies: &[String]) -> Reply {
@@ -15,7 +15,7 @@ async fn send(world: &World, version: Version, bearer: &str, cookies: &[String])
     world.send(version, Method::GET, PATH, &headers, "").await
 }
 
-/// The cookies of the last request that came to the module.
+/// The cookies of the last request that the module received.
 fn seen(world: &World) -> Vec<String> {
     let seen = world.backend.seen(PATH);
     let headers = &seen.last().expect("a request").headers;

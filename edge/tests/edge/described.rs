@@ -1,5 +1,5 @@
-//! The published description against the edge: the refusals and probes that it shows are those that the edge gives, word for
-//! word, and each is listed where it came.
+//! Compares the published description with the gateway: its examples of refusals and probes must equal the gateway's
+//! answers, and each answer must be listed for its operation.
 
 use http::Method;
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn example(answer: &str, name: &str) -> Value {
     example
 }
 
-/// Holds an answer against an example, and against the operation's own list.
+/// Compares an answer with an example, and with the operation's list of answers.
 fn compare(reply: &Reply, operation: (&Method, &str), answer: &str, name: &str) {
     assert_eq!(reply.json(), example(answer, name), "{operation:?}");
     let (method, path) = operation;

@@ -1,5 +1,5 @@
-//! The listeners over time: another certificate while running; at the end requests in flight finish and new
-//! connections are refused.
+//! The listeners over time: a new certificate while running; at shutdown requests in flight finish and new connections
+//! are refused.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

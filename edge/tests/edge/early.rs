@@ -1,5 +1,5 @@
-//! Answers over HTTP/2 that come before the request's body has: the client gets to read them before its stream is reset, and
-//! a moderate body comes to its end.
+//! Answers over HTTP/2 before the request's body has arrived: the client can read them before its stream is reset, and
+//! a moderate body ends normally.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
 const PIECE: usize = 16 << 10;
-/// Of one body, as `body/h2/unwanted.rs` has it; and of a connection's bodies at the same time.
+/// The limits of one body, as in `body/h2/unwanted.rs`, and of a connection's bodies at the same time.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_READ_AWAY: u32 = 32;
 const NO_ERROR: [u8; 4] = 0_u32.to_be_bytes();
@@ -34,7 +34,7 @@ struct Sender {
     stream: u32,
     window: usize,
     sent: usize,
-    /// Frames of this stream that came, other than those that open its window.
+    /// Frames received on this stream, other than those that open its window.
     came: Vec<Frame>,
 }
 
@@ -43,7 +43,7 @@ impl Sender {
         Self { stream, window: 64 << 10, sent: 0, came: Vec::new() }
     }
 
-    /// Sends so many bytes more; `false` when the stream is reset first.
+    /// Sends this many more bytes; `false` if the stream is reset first.
     async fn send(&mut self, frames: &mut Frames, bytes: usize) -> bool {
         let until = self.sent + bytes;
         while self.sent < until {
@@ -59,7 +59,7 @@ impl Sender {
         true
     }
 
-    /// `false` when the stream is reset.
+    /// Returns `false` if the stream is reset.
     async fn receive(&mut self, frames: &mut Frames) -> bool {
         let frame = frames.next().await.expect("the connection is open");
         if frame.stream == self.stream && frame.kind == WINDOW_UPDATE {
@@ -75,7 +75,7 @@ impl Sender {
         self.came.iter().any(|frame| frame.kind == RST_STREAM)
     }
 
-    /// Waits for the end of the answer, and nothing else may come before it.
+    /// Waits for the end of the answer; no reset may come before it.
     async fn answered(&mut self, frames: &mut Frames) {
         while !self.came.iter().any(|frame| frame.flags & END_STREAM != 0 && frame.kind != RST_STREAM) {
             assert!(self.receive(frames).await, "reset before its answer: {:?}", self.came);
@@ -83,7 +83,7 @@ impl Sender {
         assert!(self.came.iter().all(|frame| matches!(frame.kind, HEADERS | DATA)), "{:?}", self.came);
     }
 
-    /// Waits for the reset, which says that nothing is wrong.
+    /// Waits for the reset, which must carry NO_ERROR.
     async fn reset(&mut self, frames: &mut Frames) {
         while !self.is_reset() {
             self.receive(frames).await;
@@ -101,7 +101,7 @@ async fn a_moderate_body_of_a_refused_request_comes_to_its_end() {
     frames.send(HEADERS, END_HEADERS, 1, &post("Bearer x")).await;
     assert!(refused.send(&mut frames, PIECE).await, "the first piece is on its way with the head");
     refused.answered(&mut frames).await;
-    // Four times what the first window lets through.
+    // Four times the first window.
     assert!(refused.send(&mut frames, 256 << 10).await, "reset: {:?}", refused.came);
     frames.send(DATA, END_STREAM, 1, b"end").await;
     frames.is_alive(&[WINDOW_UPDATE]).await;

@@ -1,5 +1,5 @@
-//! What one client does costs no other client its answer: slow bodies, slow readers, hoarded places, tunnels and long
-//! answers. Each test has the good client beside the bad one.
+//! One client must not cost other clients their answers: slow bodies, slow readers, hoarded permits, tunnels and long
+//! answers. Each test runs a well-behaved client beside the bad one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,11 +24,11 @@ use crate::world::{SUPERADMIN, World};
 
 const PATH: &str = "/api/timesheet/v1/x";
 const HANGS: &str = "/api/timesheet/v1/hangs";
-/// What a client may have however small the upstream is.
+/// One client's share of a very small upstream.
 const SHARE: usize = 8;
-/// Grace and window of the least rate, where the grace is none.
+/// Grace and window of the minimum rate, with a grace of zero.
 const CREDIT: Duration = Duration::from_secs(10);
-/// Twice the credit and more: a busy machine is late, and nobody is cut off by it.
+/// More than twice the credit, so that a slow machine fails no test.
 const LONG: Duration = Duration::from_secs(30);
 
 fn head(bearer: &str, length: usize) -> String {
@@ -37,7 +37,7 @@ fn head(bearer: &str, length: usize) -> String {
     )
 }
 
-/// The bearer of a subject that the edge knows already.
+/// The bearer of a subject that the gateway knows already.
 async fn known(world: &World, subject: &str) -> String {
     let bearer = world.bearer(subject);
     assert_eq!(get(world, "/api/org/me/companies", &bearer).await.status, 200);
@@ -48,7 +48,7 @@ async fn get(world: &World, path: &str, bearer: &str) -> Reply {
     world.get(path, &[("authorization", bearer)]).await
 }
 
-/// Whether the refusal is the client's own affair.
+/// Whether the refusal is due to the client's own share.
 fn is_over_share(reply: &Reply) {
     assert_eq!((reply.status, reply.code().as_str()), (429, "RATE_LIMITED"), "{reply:?}");
     assert_eq!(reply.json()["error"]["details"]["scope"], "concurrency");
@@ -60,7 +60,7 @@ fn is_over_capacity(reply: &Reply) {
     assert_eq!((reply.status, reason), (503, json!("over_capacity")));
 }
 
-/// Waits until the backend has seen so many requests of a path.
+/// Waits until the backend has seen this many requests for a path.
 async fn arrived(world: &World, path: &str, count: usize) {
     let arrived = async {
         while world.backend.seen(path).len() < count {
@@ -70,7 +70,7 @@ async fn arrived(world: &World, path: &str, count: usize) {
     timeout(SOON, arrived).await.expect("they arrive");
 }
 
-/// Requests that get no answer, in the upstream when this returns.
+/// Requests that get no answer; all have reached the upstream when this returns.
 async fn hanging(world: &World, path: &str, bearer: &str, count: usize) -> JoinSet<()> {
     let before = world.backend.seen(path).len();
     let mut hanging = JoinSet::new();
@@ -104,7 +104,7 @@ async fn a_short_body_that_comes_slowly_holds_no_place_at_its_upstream() {
     assert_eq!(
         (answer.status(), slow.body(&answer).await.contains(&whole)),
         (200, true),
-        "all of it arrives"
+        "the whole body arrives"
     );
     frames.send(DATA, END_STREAM, 1, b"f").await;
     frames.next_of(HEADERS, 1).await;
@@ -134,7 +134,7 @@ async fn a_body_is_taken_in_at_the_limit_and_one_past_it_takes_its_place_first()
             }
         }
     };
-    is_over_capacity(&timeout(SOON, refused).await.expect("the only place is taken"));
+    is_over_capacity(&timeout(SOON, refused).await.expect("the only permit is taken"));
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_subject_has_its_share_of_an_upstream_and_the_rest_is_for_others() {
         let reply = world.send(version, Method::GET, PATH, &[("authorization", &alice)], "").await;
         is_over_share(&reply);
         let reply = world.send(version, Method::GET, PATH, &[("authorization", &bob)], "").await;
-        assert_eq!(reply.status, 200, "another subject is not meant");
+        assert_eq!(reply.status, 200, "another subject is not affected");
     }
     drop(held);
     let again = async {
@@ -155,7 +155,7 @@ async fn a_subject_has_its_share_of_an_upstream_and_the_rest_is_for_others() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON, again).await.expect("what was given back can be had again");
+    timeout(SOON, again).await.expect("released permits can be taken again");
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn questions_of_the_edge_have_places_that_no_client_takes() {
     );
 }
 
-/// Sends a byte now and then and reads what the edge says in the end.
+/// Sends a byte at intervals and reads the gateway's final answer.
 async fn drip(
     client: &mut Raw<impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>,
     piece: &str,
@@ -269,7 +269,7 @@ async fn a_body_below_the_least_rate_is_cut_off_and_one_above_it_arrives() {
                 (&error["code"], &error["message"], &error["details"]),
                 (
                     &json!("REQUEST_TIMEOUT"),
-                    &json!("The body came slower than the least rate."),
+                    &json!("The body arrived below the minimum rate."),
                     &json!({"leastBytesPerSecond": 1_024})
                 ),
                 "{name}"
@@ -337,7 +337,7 @@ async fn an_answer_that_is_read_below_the_least_rate_is_cut_off() {
     let world = World::with(&[("PLATFORM_GATEWAY_MIN_RATE_GRACE", "0s")]).await;
     let bearer = known(&world, "alice").await;
     let begun = Instant::now();
-    // More than every buffer on the way together.
+    // More than all buffers on the path together.
     let plain = chunks(&world, LARGE);
     let mut reader = Raw::client(&world).await;
     reader.send(format!("GET {LARGE} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n\r\n")).await;
@@ -387,7 +387,7 @@ async fn an_answer_that_is_read_below_the_least_rate_is_cut_off() {
     timeout(SOON, counted).await.expect("each is counted");
 }
 
-/// Opens streams for whole answers whose client's windows are open, and reads none of them.
+/// Opens streams for complete answers with open client windows, and reads none of them.
 async fn unread(world: &World, path: &str, bearer: &str, count: u32) -> Frames {
     let mut frames = Frames::connect(world, 1 << 20).await;
     frames.send(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes()).await;
@@ -408,7 +408,7 @@ async fn a_connection_whose_client_reads_no_answer_is_cut_off_though_each_answer
     let bearer = known(&world, "alice").await;
     world.backend.on_path(WHOLE, Answer::Json(200, json!("x".repeat(60 << 10))));
     let begun = Instant::now();
-    // More than the system keeps of a connection; and a control with less.
+    // More than the system buffers for a connection; the control sends less.
     let mut deaf = unread(&world, WHOLE, &bearer, 240).await;
     let mut patient = unread(&world, WHOLE, &bearer, 2).await;
     let seen = || world.backend.seen(WHOLE).len();
@@ -427,12 +427,12 @@ async fn a_connection_whose_client_reads_no_answer_is_cut_off_though_each_answer
     };
     timeout(LONG, counted).await.expect("it is cut off");
     assert!(begun.elapsed() >= CREDIT, "{:?}", begun.elapsed());
-    // Its streams are reset, or all of it has ended.
+    // Its streams are reset, or the connection has ended.
     let rest = async { while deaf.next().await.is_some_and(|frame| frame.kind != RST_STREAM) {} };
     timeout(SOON, rest).await.expect("what is left is not sent");
     let mut ends = 0;
     while ends < 2 {
-        let frame = patient.next().await.expect("nobody waited for this client");
+        let frame = patient.next().await.expect("the client was not blocked");
         ends += u32::from(frame.kind == DATA && frame.flags & 1 == 1);
     }
 }
@@ -467,7 +467,7 @@ async fn a_rare_event_is_not_slow() {
     }
 }
 
-/// A module that agrees to every WebSocket and answers every other request.
+/// A module that accepts every WebSocket and answers every other request.
 async fn websockets(listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -494,7 +494,7 @@ async fn websocket(
     (client.head().await.status(), client)
 }
 
-/// What a client is told that gets no WebSocket.
+/// The refusal that a client gets instead of a WebSocket.
 async fn no_websocket(world: &World, bearer: &str) -> (u16, String) {
     let mut client = Raw::client(world).await;
     client.send(format!("{}connection: upgrade\r\nupgrade: websocket\r\n\r\n", get_head(bearer))).await;
@@ -531,13 +531,13 @@ async fn tunnels_are_counted_on_their_own() {
         refused.contains("as many tunnels open as it may have") && refused.contains(r#""scope":"tunnels""#),
         "{refused}"
     );
-    assert_eq!(get(&world, PATH, &alice).await.status, 200, "they take no place of ordinary requests");
+    assert_eq!(get(&world, PATH, &alice).await.status, 200, "they take no permits of ordinary requests");
     let (status, last) = websocket(&world, &bob).await;
     assert_eq!(status, 101, "another subject has its own");
     let (status, refused) = no_websocket(&world, &bob).await;
     assert_eq!(status, 503, "one past them all");
     assert!(
-        refused.contains("All tunnels of the gateway are taken.")
+        refused.contains("All tunnels of the gateway are in use.")
             && refused.contains(r#""reason":"tunnels_full""#),
         "{refused}"
     );
@@ -547,7 +547,7 @@ async fn tunnels_are_counted_on_their_own() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(SOON, again).await.expect("what was given back can be had again");
+    timeout(SOON, again).await.expect("released permits can be taken again");
 }
 
 #[tokio::test]
@@ -557,16 +557,16 @@ async fn a_long_answer_leaves_its_place_to_others() {
     let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
     let events = chunks(&world, EVENTS);
     let mut client = world.client(Version::H1).await;
-    // The edge's clock starts with its first wait for the upstream, which may be before the head is here.
+    // The gateway's timer starts with its first wait for the upstream, possibly before the head has arrived here.
     let begun = Instant::now();
     let response =
         client.open(request(Method::GET, EVENTS, &[("authorization", &alice)], "")).await.expect("a head");
     is_over_capacity(&get(&world, PATH, &bob).await);
     let free = async {
-        // Each of these waits for its turn as long as any request does.
+        // Each of these waits for a permit as long as any request does.
         while get(&world, PATH, &bob).await.status != 200 {}
     };
-    timeout(LONG, free).await.expect("the place is free");
+    timeout(LONG, free).await.expect("the permit is free");
     assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
     events.send(Bytes::from("event")).expect("and the stream goes on");
     let mut body = response.into_body();
@@ -600,13 +600,13 @@ async fn a_request_that_is_given_up_keeps_no_port_of_the_edge() {
         }
         let end = timeout(SOON, upstream.stream.read(&mut [0])).await.expect("the edge ends it");
         let ended = end.map_err(|error| error.kind());
-        // A connection that is reset leaves nothing behind; one that has served ends in good order.
+        // A reset connection leaves nothing behind; one that has served closes cleanly.
         let wanted = if given_up { Err(std::io::ErrorKind::ConnectionReset) } else { Ok(0) };
         assert_eq!(ended, wanted, "{given_up}");
     }
 }
 
-/// A body that is sent on only as it comes, and begins.
+/// A body that is streamed, and its beginning.
 async fn slow_login(
     world: &World,
     address: &str,
@@ -620,10 +620,10 @@ async fn slow_login(
 }
 
 const LOGIN: &str = "/realms/platform/protocol/openid-connect/token";
-/// One past what is taken in before a request takes a place.
+/// One byte more than is buffered before a request takes a permit.
 const LONG_FORM: usize = (64 << 10) + 1;
 
-/// A provider with eight places, and addresses that a proxy tells.
+/// A provider with eight permits, and client addresses from a trusted proxy.
 async fn provider_of_eight() -> World {
     World::with(&[
         ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "8"),
@@ -634,7 +634,7 @@ async fn provider_of_eight() -> World {
     .await
 }
 
-/// Waits until a long body has no place.
+/// Waits until a long body gets no permit.
 async fn no_place_for_a_long_body(world: &World) {
     let body = "x".repeat(LONG_FORM);
     let refused = async {
@@ -645,7 +645,7 @@ async fn no_place_for_a_long_body(world: &World) {
             }
         }
     };
-    is_over_capacity(&timeout(SOON, refused).await.expect("slow bodies have all places of their own"));
+    is_over_capacity(&timeout(SOON, refused).await.expect("slow bodies hold all of their permits"));
 }
 
 async fn signs_in(world: &World) {
@@ -669,7 +669,7 @@ async fn slow_bodies_from_many_addresses_take_no_place_of_those_who_sign_in() {
                 "transfer-encoding: chunked".to_owned()
             };
             let mut body = slow_login(&world, &format!("203.0.113.{address}"), &length).await;
-            // Of unknown length: as much as is taken in and more.
+            // Of unknown length: more than is buffered.
             body.send(if number % 2 == 0 {
                 "x".to_owned()
             } else {
@@ -689,15 +689,15 @@ async fn slow_bodies_from_many_addresses_take_no_place_of_those_who_sign_in() {
         world.backend.seen(LOGIN).last().map(|seen| seen.body.len())
     };
     assert_eq!(
-        timeout(SOON, again).await.expect("a place is given back"),
+        timeout(SOON, again).await.expect("a permit is released"),
         Some(LONG_FORM),
-        "all of it arrives"
+        "the whole body arrives"
     );
 }
 
 #[tokio::test]
 async fn slow_bodies_past_those_that_are_held_take_no_place_of_those_who_sign_in() {
-    /// Bodies that a worker holds of one client.
+    /// Bodies of one client that a worker holds.
     const HELD: u32 = 256;
     let world = provider_of_eight().await;
     let post = [&[0x83][..], &get_block(LOGIN, "none")[1..], &[0x0f, 0x0d, 1, b'4']].concat();

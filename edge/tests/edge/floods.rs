@@ -1,5 +1,5 @@
-//! HTTP/2 clients that ask for work without bringing any: floods end the connection at once, and what honest clients send
-//! in large numbers ends nothing.
+//! HTTP/2 clients that send frames without work: floods end the connection at once, and large numbers of frames from
+//! honest clients do not.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::world::World;
 const SOON: Duration = Duration::from_secs(10);
 /// RFC 9113, 7.
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// Below the edge's limit of 1,000, with room for the frames around it.
+/// Below the gateway's limit of 1,000, with room for the frames around it.
 const TOLERATED: usize = 900;
-/// Beyond the edge's limit, with room for what a slow machine regains while they are sent.
+/// Above the gateway's limit, with room for the allowance that a slow machine regains meanwhile.
 const FLOOD: usize = 2_000;
-/// Opens no window to speak of.
+/// Opens hardly any window.
 const ONE: [u8; 4] = [0, 0, 0, 1];
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
@@ -37,7 +37,7 @@ fn scripted(world: &World, path: &str) -> mpsc::UnboundedSender<Bytes> {
     send
 }
 
-/// A frame that asks for attention and nothing else, by its name. Stream 1 is known to the edge.
+/// A frame without work, by name. Stream 1 is known to the gateway.
 fn demands() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("PING", frame(PING, 0, 0, b"12345678")),
@@ -54,7 +54,7 @@ fn demands() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A connection on which stream 1 is open, or has come to its end.
+/// A connection on which stream 1 is open, or has ended.
 async fn connected(world: &World, bearer: &str, open: Option<&str>) -> Frames {
     let mut frames = Frames::connect(world, 65_535).await;
     frames.get(1, open.unwrap_or("/healthz"), bearer).await;
@@ -77,7 +77,7 @@ async fn a_flood_of_control_frames_ends_the_connection_at_once_beside_an_open_st
             let mut frames = connected(&world, &bearer, open.then_some(&path)).await;
             frames.send_raw(&demand.repeat(TOLERATED)).await;
             assert!(frames.answers_pings().await, "{TOLERATED} × {name} are no flood, open: {open}");
-            // The edge may close before it has taken all of them.
+            // The gateway may close before it has taken all of them.
             frames.try_send_raw(&demand.repeat(FLOOD - TOLERATED)).await;
             let ended = frames.ended_with().await;
             if ended != Some(ENHANCE_YOUR_CALM) {
@@ -90,7 +90,7 @@ async fn a_flood_of_control_frames_ends_the_connection_at_once_beside_an_open_st
     assert!(wrong.is_empty(), "not ended, or not with ENHANCE_YOUR_CALM: {wrong:#?}");
     let mut client = world.client(Version::H1).await;
     let connections = u64::try_from(demands().len() * 2).expect("a count");
-    // The last of them may still be on its way into the metrics.
+    // The last of them may not have reached the metrics yet.
     let counted = async { while closed(&world, &mut client, &bearer, "flood").await < connections {} };
     timeout(SOON, counted).await.expect("each is counted");
     assert_eq!(closed(&world, &mut client, &bearer, "flood").await, connections);
@@ -117,8 +117,8 @@ async fn data_that_brings_nothing_ends_the_connection() {
     }
 }
 
-/// Begins `count` requests one after the other and resets each once `until` has come of its answer. Yields how many were
-/// made, and how the edge ended the connection if it did.
+/// Starts `count` requests one after the other and resets each once `until` of its answer has arrived. Returns how many
+/// were made, and how the gateway ended the connection if it did.
 async fn resets(world: &World, path: &str, count: u32, until: u8) -> (u32, Option<u32>) {
     let bearer = world.bearer("alice");
     let mut frames = Frames::connect(world, 65_535).await;
@@ -128,7 +128,7 @@ async fn resets(world: &World, path: &str, count: u32, until: u8) -> (u32, Optio
     for made in 0..count {
         let stream = made * 2 + 1;
         let get = frame(HEADERS, END_HEADERS | END_STREAM, stream, &get_block(path, &bearer));
-        // The edge may have closed meanwhile; its GOAWAY is read next.
+        // The gateway may have closed meanwhile; its GOAWAY is read next.
         frames.try_send_raw(&[reset, get].concat()).await;
         loop {
             let frame = frames.next().await.expect("a GOAWAY comes before the end");
@@ -153,14 +153,14 @@ async fn a_flood_of_resets_ends_the_connection_also_when_the_answers_had_begun()
     let (made, ended) = resets(&world, "/api/timesheet/v1/endless", 3_000, HEADERS).await;
     assert_eq!(ended, Some(ENHANCE_YOUR_CALM), "after {made}");
     assert!(made >= 1_000, "{made}");
-    // Somebody who leaves a few pages.
+    // A user who leaves a few pages.
     assert_eq!(resets(&world, "/api/timesheet/v1/endless", 900, HEADERS).await, (900, None));
-    // Whole answers pay for them.
+    // Complete answers pay for them.
     assert_eq!(resets(&world, "/healthz", 3_000, DATA).await, (3_000, None));
 }
 
-/// An upstream that takes one request to the end of its chunked body, tells when the head has come, and answers with how
-/// many bytes there were in all.
+/// An upstream that reads one request to the end of its chunked body, signals when the head has arrived, and answers
+/// with the number of bytes.
 async fn takes_all(listener: TcpListener, head: oneshot::Sender<()>) {
     let (mut socket, _) = listener.accept().await.expect("a connection");
     let mut read = Vec::new();
@@ -184,7 +184,7 @@ async fn takes_all(listener: TcpListener, head: oneshot::Sender<()>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_of_small_messages_may_be_as_long_as_it_likes() {
     const MESSAGES: usize = 100_000;
-    // The smallest of them as fast as the upstream takes them, the others before it takes any.
+    // The smallest as fast as the upstream takes them, the others before it takes any.
     for (message, waits) in [(&b"m"[..], true), (b"message of 16 b.", false)] {
         let (world, listener, bearer) = scripted_upstream(&[]).await;
         let (head, head_came) = oneshot::channel();
@@ -273,7 +273,7 @@ async fn a_large_download_whose_client_opens_both_windows_for_each_frame_is_no_f
     assert!(updates > 2_000, "as many as would be a flood: {updates}");
 }
 
-/// One that reads in bursts: the edge has written the frames before it reads what they are answered with.
+/// A client that reads in bursts: the gateway has written the frames before it reads their acknowledgements.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_answers_many_small_messages_at_once_is_no_flood_and_one_that_answers_none_is() {
     const MESSAGES: usize = 3_000;
@@ -304,7 +304,7 @@ async fn a_client_that_answers_many_small_messages_at_once_is_no_flood_and_one_t
             assert!(frames.answers_pings().await, "after {came} messages");
         }
         if unasked {
-            // What was earned and not used, and more than anybody may send ahead.
+            // What was earned and not used, and more than the limit ahead.
             frames.try_send_raw(&frame(WINDOW_UPDATE, 0, 0, &ONE).repeat(3 * came + FLOOD)).await;
             assert_eq!(frames.ended_with().await, Some(ENHANCE_YOUR_CALM));
         }

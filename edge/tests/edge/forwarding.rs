@@ -1,4 +1,4 @@
-//! What an upstream gets, and what the client gets back.
+//! The request that an upstream gets, and the answer that the client gets.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn a_trusted_proxy_is_believed_and_headers_of_one_hop_end_here() {
     }
 }
 
-/// What only a proxy in front of a server may say.
+/// Headers that only a proxy in front of a server may set.
 const CLAIMS: [&str; 47] = [
     "cf-connecting-ip",
     "client-cert",
@@ -126,7 +126,7 @@ const CLAIMS: [&str; 47] = [
     "x.remote.user",
     "x-webauth-user",
 ];
-/// What looks like it and is the client's own.
+/// Similar headers that belong to the client.
 const CONTROLS: [&str; 11] = [
     "cf-ray",
     "client",
@@ -218,7 +218,7 @@ async fn a_head_answer_keeps_its_length_and_no_body() {
 
 #[tokio::test]
 async fn upstream_connections_are_used_again() {
-    // Each worker has connections of its own.
+    // Each worker has its own connections.
     let world = World::with(&[("PLATFORM_GATEWAY_WORKERS", "1")]).await;
     let bearer = world.bearer("alice");
     let auth = [("authorization", bearer.as_str())];

@@ -1,4 +1,4 @@
-//! An HTTP/2 client that writes its frames by hand, for what a well-behaved client never does.
+//! An HTTP/2 client that writes its frames by hand, for behaviour that a well-behaved client never shows.
 
 use std::time::Duration;
 
@@ -21,18 +21,18 @@ pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const PRIORITY_UPDATE: u8 = 16;
 
-/// On SETTINGS and PING.
+/// A flag of SETTINGS and PING.
 pub(crate) const ACK: u8 = 1;
-/// On DATA and HEADERS.
+/// A flag of DATA and HEADERS.
 pub(crate) const END_STREAM: u8 = 1;
-/// On HEADERS and CONTINUATION.
+/// A flag of HEADERS and CONTINUATION.
 pub(crate) const END_HEADERS: u8 = 4;
 
-/// Identifier of the setting of each stream's first window.
+/// The identifier of the initial window setting.
 const INITIAL_WINDOW_SIZE: u8 = 4;
 const SOON: Duration = Duration::from_secs(5);
 
-/// One frame, as it came.
+/// One frame as received.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -45,7 +45,7 @@ pub(crate) struct Frame {
 pub(crate) struct Frames(TlsStream<TcpStream>);
 
 impl Frames {
-    /// Connects, says hello with these settings, and waits until the edge has taken them.
+    /// Connects, sends the preface with these settings, and waits until the gateway has acknowledged them.
     pub(crate) async fn connect(world: &World, window: u32) -> Self {
         let mut frames = Self(tls(world.tls, &world.root, Version::H2).await);
         frames.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("written");
@@ -67,17 +67,17 @@ impl Frames {
         assert!(self.try_send_raw(bytes).await, "the connection is open");
     }
 
-    /// Whether the edge still takes bytes.
+    /// Whether the gateway still accepts bytes.
     pub(crate) async fn try_send_raw(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).await.is_ok() && self.0.flush().await.is_ok()
     }
 
-    /// A whole GET on `stream`.
+    /// A complete GET on `stream`.
     pub(crate) async fn get(&mut self, stream: u32, path: &str, bearer: &str) {
         self.send(HEADERS, END_HEADERS | END_STREAM, stream, &get_block(path, bearer)).await;
     }
 
-    /// The next frame; `None` when the edge has closed the connection.
+    /// The next frame; `None` if the gateway has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         timeout(SOON, self.read()).await.expect("a frame in time")
     }
@@ -92,7 +92,7 @@ impl Frames {
         Some(Frame { kind: head[3], flags: head[4], stream, payload })
     }
 
-    /// The next frame of a kind on a stream; others are passed over.
+    /// The next frame of a kind on a stream; others are skipped.
     pub(crate) async fn next_of(&mut self, kind: u8, stream: u32) -> Frame {
         loop {
             let frame = self.next().await.expect("the connection is open");
@@ -102,8 +102,8 @@ impl Frames {
         }
     }
 
-    /// The error code of the GOAWAY with which the edge ends the connection; other frames are passed over. `None` when it
-    /// does not end it, or without a GOAWAY.
+    /// The error code of the GOAWAY with which the gateway ends the connection; other frames are skipped. `None` if the
+    /// connection does not end, or ends without a GOAWAY.
     pub(crate) async fn ended_with(&mut self) -> Option<u32> {
         let mut code = None;
         while let Some(frame) = timeout(SOON, self.read()).await.ok()? {
@@ -115,7 +115,7 @@ impl Frames {
         code
     }
 
-    /// A PING is answered, whatever comes before the answer; `false` when the edge closes the connection.
+    /// Whether a PING is answered, possibly after other frames; `false` if the gateway closes the connection.
     pub(crate) async fn answers_pings(&mut self) -> bool {
         if !self.try_send_raw(&frame(PING, 0, 0, b"question")).await {
             return false;
@@ -128,7 +128,7 @@ impl Frames {
         false
     }
 
-    /// A PING is answered, and nothing but `passed_over` comes before the answer.
+    /// Checks that a PING is answered, with only `passed_over` before the answer.
     pub(crate) async fn is_alive(&mut self, passed_over: &[u8]) {
         self.send(PING, 0, 0, b"are you?").await;
         let frame = loop {
@@ -141,13 +141,13 @@ impl Frames {
     }
 }
 
-/// A frame as it goes over the wire.
+/// A frame as sent over the network.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The header block of a GET: pseudo-headers and the bearer, none of it indexed by either side.
+/// The header block of a GET: pseudo-headers and the bearer, none of it indexed.
 pub(crate) fn get_block(path: &str, bearer: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     for (name_index, value) in [(&[0x04][..], path), (&[0x01], "localhost:8443"), (&[0x0f, 0x08], bearer)] {

@@ -1,6 +1,6 @@
-//! Mutated input for what reads a client's bytes (the token parser, the reading of paths, the rewriting of heads) and an
-//! upstream's (its answers). A second each in a test run; `FUZZ_SECONDS=600 cargo test -p edge --test edge -- fuzz --test-threads 1` takes its time, and
-//! `FUZZ_SEED` begins elsewhere. A panic or a broken promise prints the input that did it.
+//! Mutated input for the parsers of clients' bytes (tokens, paths, heads) and of an upstream's answers. Each runs for a
+//! second in a test run; `FUZZ_SECONDS=600 cargo test -p edge --test edge -- fuzz --test-threads 1` runs longer, and
+//! `FUZZ_SEED` sets another start. A panic or a broken property prints the input that caused it.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 use crate::backend::{Answer, Backend};
 use crate::tokens::{ISSUER, Signer};
 
-/// Most changes to one seed.
+/// The maximum number of changes to one seed.
 const MOST_CHANGES: usize = 6;
-/// Most words that are added at once.
+/// The maximum number of words added at once.
 const MOST_WORDS: usize = 12;
-/// Inputs between two looks at the clock.
+/// Inputs between two clock reads.
 const BATCH: usize = 64;
 
-/// Xorshift: reproducible, and fast enough not to be what is measured.
+/// Xorshift: reproducible, and fast enough not to dominate.
 struct Random(u64);
 
 impl Random {
@@ -70,7 +70,7 @@ impl Random {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a longer run is asked for by the environment")]
-/// Runs `check` on mutated inputs until the time is over, and says how many there were.
+/// Runs `check` on mutated inputs until the time is over, and returns their number.
 fn fuzz(name: &str, seeds: &[&[u8]], words: &[&[u8]], mut check: impl FnMut(&[u8])) {
     let number = |variable| std::env::var(variable).ok().and_then(|text| text.parse::<u64>().ok());
     let until = Instant::now() + Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(1));
@@ -93,11 +93,11 @@ fn fuzz(name: &str, seeds: &[&[u8]], words: &[&[u8]], mut check: impl FnMut(&[u8
         .expect("a terminal");
 }
 
-/// A server's reading of a path, as naive as servers are.
+/// A server's naive reading of a path.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent habits, every combination of which there is")]
 struct Reader {
-    /// Decodes until nothing changes, and not once.
+    /// Decodes until nothing changes, instead of once.
     to_the_end: bool,
     strips_before: bool,
     strips_after: bool,
@@ -153,7 +153,7 @@ fn stripped(path: &[u8]) -> Vec<u8> {
     names.collect::<Vec<_>>().join(&b'/')
 }
 
-/// What is no escape stays, as most decoders have it.
+/// Invalid escapes stay, as in most decoders.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (mut decoded, mut rest) = (Vec::new(), text);
@@ -171,7 +171,7 @@ fn decoded(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// What must hold of a path that goes on, whoever reads it.
+/// The property of a path that passes, for every reader.
 fn check_passed(label: &str, path: &[u8], reader: Reader) {
     let segments = reader.segments(path);
     let written: Vec<&[u8]> = path.split(|byte| *byte == b'/').skip(1).collect();
@@ -277,7 +277,7 @@ fn paths() {
         odd += u64::from(path.contains(['%', ';', '\\', '.']) || path.contains("//"));
         Reader::all().for_each(|reader| check_passed(label, path.as_bytes(), reader));
     });
-    // The seeds alone see to it; else the property might hold because nothing passes.
+    // The seeds alone ensure it; otherwise the property might hold because nothing passes.
     assert!(passed > 5 && odd > 2, "{passed} passed, {odd} of them odd");
 }
 
@@ -336,7 +336,7 @@ fn answers() {
             check_answer(&method, input, &answer);
         }
     });
-    // The seeds alone see to it.
+    // The seeds alone ensure it.
     assert!(whole > 10, "{whole} came to their end");
 }
 
@@ -351,7 +351,7 @@ fn cut<'a>(mut input: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// What must hold of an answer that could be read.
+/// The properties of an answer that could be parsed.
 fn check_answer(method: &Method, input: &[u8], answer: &bench::Answer) {
     assert!(input.ends_with(&answer.left), "what is left is what came last");
     assert!(answer.body.len() <= input.len(), "a body of bytes that came");
@@ -473,7 +473,7 @@ fn tokens() {
     fuzz("tokens", &seeds, &words, |input| {
         let Ok(token) = std::str::from_utf8(input) else { return };
         let verified = runtime.block_on(known.verify(token));
-        assert!(verified.is_err() || good.iter().any(|good| good == token), "a token that nobody signed");
+        assert!(verified.is_err() || good.iter().any(|good| good == token), "an unsigned token was accepted");
     });
 }
 

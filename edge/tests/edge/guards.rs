@@ -1,4 +1,4 @@
-//! The guards of the route table: who passes, who does not, and that nobody passes when the question has no answer.
+//! The guards of the route table: who passes, who does not, and that no request passes if its question gets no answer.
 
 use serde_json::json;
 
@@ -132,7 +132,7 @@ async fn every_question_about_a_subject_carries_the_bearer_that_was_verified() {
     }
 }
 
-/// `(status, reason)` of both routes of apps' backends.
+/// Returns `(status, reason)` for both routes of apps' backends.
 async fn as_backend(world: &World, subject: &str, client: Option<&str>) -> [(u16, String); 2] {
     let bearer = world.bearer_with(subject, &json!({ "azp": client }));
     world.backend.on_path(PROVISION, Answer::Json(200, json!({"data": {"kcSub": subject}})));
@@ -156,7 +156,7 @@ async fn only_the_service_account_of_a_registered_app_is_its_backend() {
         ("a user's token of the app's client", "alice", Some("crm-backend")),
         ("the account with another client", "service-1", Some("platform-frontend")),
         ("the account with another app's client", "service-1", Some("erp-backend")),
-        ("an account that nobody knows yet", "service-2", Some("erp-backend")),
+        ("an account that is still unknown", "service-2", Some("erp-backend")),
         ("an account of a registry that tells no subjects", "service-3", Some("old-backend")),
         ("another client", "service-4", Some("other-backend")),
         ("no client", "alice", None),

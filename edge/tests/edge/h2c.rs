@@ -1,5 +1,5 @@
-//! Upstreams that speak HTTP/2: dead connections, hosts that cannot be reached, frames that nobody asked for. Most of them
-//! are written frame by frame, for what a well-behaved server never does.
+//! Upstreams that speak HTTP/2: dead connections, unreachable hosts, unsolicited frames. Most are written frame by
+//! frame, for behaviour that a well-behaved server never shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,11 +26,11 @@ use crate::world::World;
 
 const ALICE: &str = "/api/timesheet/v1/alice";
 const BOB: &str = "/api/timesheet/v1/bob";
-/// The first-byte budget where nothing is said.
+/// The first-byte budget unless a test sets another.
 const FIRST_BYTE: Duration = Duration::from_secs(5);
 const PUSH_PROMISE: u8 = 5;
 
-/// The header block of an informational answer with a link of so many bytes.
+/// The header block of an informational answer with a link of this many bytes.
 fn hint(bytes: usize) -> Vec<u8> {
     let mut block = vec![STATUS, 3, b'1', b'0', b'3', 0, 4];
     block.extend_from_slice(b"link");
@@ -45,7 +45,7 @@ async fn listener() -> (TcpListener, String) {
     (listener, format!("h2c://{address}"))
 }
 
-/// An edge with one worker, so that all requests meet the same connection.
+/// A gateway with one worker, so that all requests use the same connection.
 async fn world(hosts: &str, more: &[(&str, &str)]) -> World {
     let own = [("PLATFORM_MODULE_HOST_TIMESHEET", hosts), ("PLATFORM_GATEWAY_WORKERS", "1")];
     World::with(&[&own[..], more].concat()).await
@@ -65,7 +65,7 @@ fn text(reply: &Reply) -> (u16, String) {
     (reply.status, if reply.status == 200 { body() } else { reason().unwrap_or_else(body) })
 }
 
-/// An upstream whose first connection falls silent when it is told to, and whose others are well.
+/// An upstream whose first connection stops responding on request, and whose other connections work.
 async fn falls_silent(listener: TcpListener, silent: Arc<Notify>, connections: Arc<AtomicUsize>) {
     let mut others = JoinSet::new();
     let mut first = Peer::accept(&listener, &[]).await;
@@ -140,7 +140,7 @@ async fn a_connection_without_an_answer_in_time_takes_no_further_request() {
     upstream.spawn(async move {
         let mut first = Peer::accept(&listener, &[]).await;
         let mut others = JoinSet::new();
-        // It answers pings, and nothing else.
+        // It answers pings and nothing else.
         others.spawn(async move { while first.request().await.is_some() {} });
         loop {
             let mut peer = Peer::accept(&listener, &[]).await;
@@ -153,7 +153,7 @@ async fn a_connection_without_an_answer_in_time_takes_no_further_request() {
     assert_eq!(text(&ask(&world, Version::H1, Method::POST, "bob", BOB).await), (200, "own 1".to_owned()));
 }
 
-/// An address that takes no connection in: its queue is full.
+/// An address that accepts no connection, because its backlog is full.
 async fn black_hole() -> (String, TcpListener, Vec<TcpStream>) {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
@@ -177,7 +177,7 @@ async fn a_host_that_cannot_be_reached_is_passed_over_whatever_the_two_speak() {
         "https://localhost:9".to_owned(),
         hole.0.clone(),
         format!("h2c://{}", hole.0),
-        // It accepts, and never shakes hands.
+        // It accepts, but never completes the HTTP/2 handshake.
         format!("https://localhost:{}", silent.0),
     ] {
         for speaks_http2 in [true, false] {
@@ -203,7 +203,7 @@ async fn a_host_that_cannot_be_reached_is_passed_over_whatever_the_two_speak() {
 
 #[tokio::test]
 async fn informational_answers_have_their_limits_over_http_2_as_well() {
-    /// Bytes of a head of 4 KiB beside its link's.
+    /// Bytes of a head of 4 KiB besides its link's.
     const FRAME: usize = "HTTP/1.1 103 \r\nlink: \r\n\r\n".len();
     let bad = (503, "bad_answer".to_owned());
     let good = (200, "own 1".to_owned());
@@ -288,7 +288,7 @@ const EXCESS: [Excess; 14] = [
     Excess::Reset,
 ];
 
-/// The first answer and its excess; the rest of what was only begun, unless the connection is over.
+/// The first answer and its excess, then the rest of unfinished frames unless the connection is over.
 async fn misbehave(mut peer: Peer, excess: Excess, idle: &Notify, done: &Notify) -> Option<(Peer, Vec<u8>)> {
     let stream = peer.request().await?;
     // `content-length: 2`, not indexed.
@@ -383,7 +383,7 @@ async fn what_an_upstream_sends_beyond_an_answer_is_nobody_elses_answer_over_htt
         let mut alice = world.client(Version::H1).await;
         let opened =
             alice.open(request(method, ALICE, &[("authorization", &bearer)], "")).await.expect("an answer");
-        // Where the body is longer than it may be, it is cut off.
+        // A body beyond its declared length is cut off.
         let whole = opened.into_body().collect().await.is_ok();
         idle.notify_one();
         timeout(SOON, done.notified()).await.expect("the upstream in time");
@@ -511,7 +511,7 @@ async fn a_body_is_sent_no_faster_than_the_upstream_takes_it() {
             received += peer.next().await.expect("a body").payload.len();
         }
         assert_eq!(received, WINDOW);
-        // A ping's answer comes after whatever was sent before it.
+        // A ping's answer comes after everything sent before it.
         peer.send(PING, 0, 0, b"anymore?").await;
         let pong = loop {
             let frame = peer.read().await.expect("an open connection");
@@ -558,7 +558,7 @@ async fn a_body_that_the_upstream_does_not_take_holds_up_no_other_request() {
                 received += peer.next().await.expect("a body").payload.len();
             }
             held.notify_one();
-            // The window of the connection is used up, too.
+            // The connection's window is used up, too.
             let mut other = Peer::accept(&listener, &[]).await;
             let stream = other.next().await.expect("a head").stream;
             other.answer(stream, "answered").await;
@@ -586,8 +586,8 @@ async fn a_body_that_the_upstream_does_not_take_holds_up_no_other_request() {
 /// `SETTINGS_MAX_HEADER_LIST_SIZE` of a module.
 const MAX_HEAD: u32 = 8 << 10;
 
-/// A module with that limit. It reads the request to its end and answers with the size of the head that came (RFC 9113,
-/// 10.5.1), and hangs where the path says so until it is told to go on.
+/// A module with that limit. It reads the request to its end and answers with the size of the received head (RFC 9113,
+/// 10.5.1); it hangs where the path says so until it is released.
 async fn limited(listener: TcpListener, connections: Arc<AtomicUsize>, go_on: Arc<Notify>) {
     let mut all = JoinSet::new();
     loop {
@@ -645,7 +645,7 @@ async fn a_head_beyond_what_an_upstream_takes_is_refused_to_its_client_alone() {
         let headers = [("authorization", alice.as_str()), ("x-correlation-id", id), ("x-pad", pad.as_str())];
         timeout(SOON, world.send(version, Method::GET, ALICE, &headers, "")).await.expect("an answer in time")
     };
-    // Before anything is known of the upstream: nobody else's request meets the connection's end.
+    // The upstream's limit is unknown yet: the connection's end must not affect other requests.
     let first = padded(Version::H2, 32 << 10).await;
     assert_eq!((first.status, first.code().as_str()), (431, "HEADERS_TOO_LARGE"), "the first of all");
     let bob = world.bearer("bob");
@@ -658,7 +658,7 @@ async fn a_head_beyond_what_an_upstream_takes_is_refused_to_its_client_alone() {
         let size = |reply: &Reply| String::from_utf8_lossy(&reply.body).parse::<usize>().expect("a size");
         let bare = size(&padded(version, 0).await);
         let most = usize::try_from(MAX_HEAD).expect("a size") - bare;
-        // The crate that the upstream is made of refuses a head as large as it says it takes.
+        // The upstream's `h2` refuses heads at its own announced limit.
         let below = padded(version, most - 1).await;
         assert_eq!((below.status, size(&below)), (200, bare + most - 1), "{version:?}");
         for bytes in [most + 1, most + 1_000, 40 << 10] {

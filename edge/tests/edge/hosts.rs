@@ -1,4 +1,4 @@
-//! For which host a request is: a module hears only of the platform's own names, and a strict edge answers for no other.
+//! The host of a request: a module sees only the platform's own names, and a strict gateway answers for no other.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ const PATH: &str = "/api/timesheet/v1/x";
 const NAMES: [(&str, &str); 2] =
     [("PLATFORM_DOMAIN", "platform.example:9443"), ("PLATFORM_EXTRA_ORIGINS", "https://app.example")];
 
-/// The status and the code of a request for this host.
+/// Returns the status and the code for a request to this host.
 async fn ask(world: &World, version: Version, path: &str, host: &str, headers: &str) -> (u16, String) {
     let (status, body) = match version {
         Version::H1 => {
@@ -46,7 +46,7 @@ async fn by_http2(world: &World, path: &str, host: &str, headers: &str) -> (u16,
     (status, String::from_utf8(body).expect("text"))
 }
 
-/// What the module was told of the host: `Host`, `X-Forwarded-Host`, `Forwarded`.
+/// The host headers that the module received: `Host`, `X-Forwarded-Host`, `Forwarded`.
 fn told(seen: &Seen) -> [String; 3] {
     ["host", "x-forwarded-host", "forwarded"].map(|name| {
         let values: Vec<_> =
@@ -143,7 +143,7 @@ async fn a_trusted_proxy_may_name_only_the_platforms_own_names_either() {
             ("forwarded: for=1;host=\"evil.example\r\n", "platform.example:9443", ""),
         ] {
             let headers = format!("{bearer}{claim}");
-            // The proxy calls the edge by an address.
+            // The proxy calls the gateway by address.
             assert_eq!(ask(&world, version, PATH, "10.0.0.9:8443", &headers).await.0, 200, "{claim}");
             let seen = world.backend.seen(PATH);
             let expected = ["platform.example:9443".to_owned(), host.to_owned(), format!("{forwarded}{own}")];
@@ -174,7 +174,7 @@ async fn a_strict_edge_answers_for_its_own_names_alone() {
         for host in ["platform.example", "platform.example:9443", "app.example"] {
             assert_eq!(ask(&world, version, PATH, host, &bearer).await.0, 200, "{version:?} {host}");
         }
-        // Balancers ask by address.
+        // Balancers call by address.
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&world, version, path, "10.0.0.9:8443", "").await.0, 200, "{version:?} {path}");
         }

@@ -1,4 +1,4 @@
-//! The edge's own HTTP/1.1 side, byte by byte: framing, the order of answers, what waits, what ends, and who is told.
+//! The gateway's HTTP/1.1 server, byte by byte: framing, the order of answers, timeouts, and how connections end.
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
 
-/// An edge in front of a socket that the test plays.
+/// A gateway in front of a socket that the test plays.
 pub(crate) async fn scripted(variables: &[(&str, &str)]) -> (World, TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -54,7 +54,7 @@ async fn what_is_not_to_the_letter_is_answered_with_the_envelope_and_the_connect
         ("GET /a#b HTTP/1.1\r\nhost: a\r\n\r\n", 400, "BAD_REQUEST"),
     ] {
         let mut client = Raw::client(&world).await;
-        // A second request hides behind the first; nobody may read it.
+        // A second request hides behind the first; it must not be parsed.
         client.send(format!("{text}GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")).await;
         let head = client.head().await;
         let closes = ("connection".to_owned(), "close".to_owned());
@@ -267,7 +267,8 @@ async fn chunks_and_trailers_pass_in_both_directions() {
 #[tokio::test]
 async fn a_bad_chunk_is_the_clients_fault() {
     let (world, listener, bearer) = scripted(&[]).await;
-    // Framing that is broken ends the connection; a forbidden trailer is a whole message, and the next may follow.
+    // Malformed framing ends the connection; after a forbidden trailer the message is complete, and the next may
+    // follow.
     let bad = [("3\r\noneX\r\n", true), ("x\r\n", true), ("3\nabc\r\n", true)];
     for (bad, ends) in bad.into_iter().chain([("0\r\nx-user-id: 1\r\n\r\n", false)]) {
         let mut client = Raw::client(&world).await;
@@ -293,7 +294,7 @@ async fn a_client_that_stops_sending_still_gets_its_answer() {
     let (world, listener, bearer) = scripted(&[]).await;
     let mut client = Raw::client(&world).await;
     let request = format!("GET {PATH} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n\r\n");
-    // Both in one write, so that neither comes alone. The goodbye ends no connection.
+    // Both in one write, so that neither arrives alone. The client's end of stream does not end the connection.
     let session = client.stream.get_mut().1;
     session.writer().write_all(request.as_bytes()).expect("taken");
     session.send_close_notify();
@@ -306,7 +307,7 @@ async fn a_client_that_stops_sending_still_gets_its_answer() {
     assert_eq!(client.rest().await, "ok");
 }
 
-/// So many requests, one after the other in the same bytes: every other one with a body, by its length or in chunks.
+/// This many requests back to back: every other one with a body, by length or in chunks.
 fn ahead(count: usize, bearer: &str) -> String {
     let one = |number: usize| {
         let head = format!("/{number} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n");
@@ -320,7 +321,7 @@ fn ahead(count: usize, bearer: &str) -> String {
     (0..count).map(one).collect()
 }
 
-/// Each of them is answered, the last one with the goodbye, and nothing comes after.
+/// Checks that each is answered, the last one with `connection: close`, and that nothing follows.
 async fn all_answered<S: AsyncRead + AsyncWrite + Unpin>(client: &mut Raw<S>, count: usize, about: &str) {
     for number in 0..count {
         let head = client.head().await;
@@ -411,7 +412,7 @@ async fn a_client_that_leaves_behind_requests_sent_ahead_is_not_answered_and_the
     drop(client);
     assert_eq!(timeout(SOON, upstream.rest()).await.expect("in time"), "");
     let next = timeout(Duration::from_millis(300), listener.accept()).await;
-    assert!(next.is_err(), "the second request goes nowhere");
+    assert!(next.is_err(), "the second request is not forwarded");
 }
 
 #[tokio::test]

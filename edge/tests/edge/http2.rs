@@ -1,4 +1,4 @@
-//! What HTTP/2 clients are told before their answer, what their answers end with, and bodies that break off.
+//! Informational answers and trailers for HTTP/2 clients, and bodies that break off.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Client {
         Self { send, bearer: bearer.to_owned(), _driver: driver }
     }
 
-    /// Begins a request with these headers besides the bearer.
+    /// Starts a request with these headers besides the bearer.
     async fn ask(
         &mut self,
         method: Method,
@@ -106,7 +106,7 @@ async fn a_client_that_waits_for_a_100_gets_it_only_when_its_body_is_wanted() {
     let asked = upstream.head().await;
     assert_eq!((asked.header("expect"), asked.header("content-length")), (None, Some("4")));
     upstream.expect("body").await;
-    // The upstream's own is not wanted by anybody any more.
+    // The upstream's own 100 is not passed on.
     upstream.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     let told = timeout(SOON, poll_fn(|context| answer.poll_informational(context))).await.expect("in time");
     assert!(told.is_none(), "one 100 is enough: {told:?}");
@@ -124,7 +124,7 @@ async fn an_answer_without_a_body_ends_with_its_head() {
         (Method::GET, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", None),
     ] {
         let (asked, _) = client.ask(method.clone(), &[], true).await;
-        // Each on a connection of its own, since this one ends here.
+        // Each on its own connection, because this one ends here.
         let mut upstream = Raw::upstream(&listener).await;
         upstream.head().await;
         upstream.send(answer).await;
@@ -169,7 +169,7 @@ async fn a_request_whose_stream_is_reset_never_looks_complete() {
 
 #[tokio::test]
 async fn a_body_that_is_whole_by_its_length_waits_for_the_end_of_its_stream() {
-    // More than is taken in before the upstream is asked.
+    // More than is buffered before the upstream gets the request.
     let most = "x".repeat(100_000);
     let (world, listener, bearer) = scripted(&[]).await;
     for is_ended in [true, false] {
@@ -180,7 +180,7 @@ async fn a_body_that_is_whole_by_its_length_waits_for_the_end_of_its_stream() {
         upstream.head().await;
         upstream.expect(&most).await;
         body.send_data(Bytes::from("rest"), false).expect("sent");
-        // The edge has had the time to send it on.
+        // The gateway has had time to send it on.
         for _ in 0..10 {
             assert_eq!(world.get("/healthz", &[]).await.status, 200);
         }
@@ -204,7 +204,7 @@ async fn a_body_is_read_no_faster_than_the_upstream_takes_it() {
     let (answer, mut body) = client.ask(Method::POST, &[], false).await;
     let mut upstream = Raw::upstream(&listener).await;
     upstream.head().await;
-    // The upstream reads nothing: what the edge and the sockets hold is taken, and then no more.
+    // The upstream reads nothing: the buffers of the gateway and the sockets fill up, and then no more is taken.
     let mut sent = 0;
     loop {
         body.reserve_capacity(CHUNK);
@@ -232,7 +232,7 @@ async fn a_body_is_read_no_faster_than_the_upstream_takes_it() {
     assert_eq!(body_of(answer).await, (200, "ok".to_owned()));
 }
 
-/// An upstream over HTTP/2 without TLS that sends a head and a piece, and resets each stream as soon as it is told to.
+/// An h2c upstream that sends a head and a piece, and resets each stream on request.
 async fn resets_streams(listener: TcpListener, reason: Reason, told: Arc<Notify>) {
     let (socket, _) = listener.accept().await.expect("a connection");
     let mut connection = h2::server::handshake(socket).await.expect("HTTP/2");
@@ -270,7 +270,7 @@ async fn what_an_upstream_says_when_it_breaks_off_is_said_to_the_client() {
 
 #[tokio::test]
 async fn a_pseudo_header_in_a_trailer_is_known_by_its_place_in_the_table() {
-    // A regular field of the table, and a path of it; the newest has number 62.
+    // A regular field in the table, and a path; the newest entry has index 62.
     for (number, is_whole) in [(0xbe, true), (0xbf, false)] {
         let (world, listener, bearer) = scripted(&[]).await;
         let mut frames = Frames::connect(&world, 65_535).await;
@@ -278,7 +278,7 @@ async fn a_pseudo_header_in_a_trailer_is_known_by_its_place_in_the_table() {
         // POST instead of GET.
         block[0] = 0x83;
         block.extend_from_slice(b"\x44\x02/x\x40\x03x-a\x011");
-        // The second path makes this one malformed, and is in the table nevertheless.
+        // The second path makes this request malformed, and enters the table nevertheless.
         frames.send(HEADERS, END_HEADERS | END_STREAM, 1, &block).await;
         frames.next_of(RST_STREAM, 1).await;
         let mut block = get_block(PATH, &bearer);

@@ -1,4 +1,4 @@
-//! What an upstream sends beyond an answer, or while its connection is idle, never becomes somebody else's answer: the
+//! Bytes that an upstream sends beyond an answer, or on an idle connection, never become another request's answer: the
 //! connection is dropped, and the next user is answered over a new one.
 
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::world::World;
 
 const ALICE: &str = "/api/timesheet/v1/alice";
 const BOB: &str = "/api/timesheet/v1/bob";
-/// A whole answer that belongs to nobody.
+/// A complete answer that belongs to no request.
 const STRAY: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nstray";
 
-/// What the upstream does beyond the first answer.
+/// The upstream's excess beyond the first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Excess {
     Nothing,
-    /// New keys, which TLS 1.3 may have at any time.
+    /// A key update, which TLS 1.3 allows at any time.
     NewKeys,
     AfterLength,
     AfterChunks,
@@ -67,7 +67,7 @@ impl Excess {
         has_it && (self != Self::Reset || when == When::WhileIdle)
     }
 
-    /// Whether the connection may be used again.
+    /// Whether the connection may be reused.
     const fn is_harmless(self) -> bool {
         matches!(self, Self::Nothing | Self::NewKeys)
     }
@@ -94,7 +94,7 @@ impl Excess {
         }
     }
 
-    /// What goes over the network beyond the answer, and what the upstream keeps back of it.
+    /// The bytes sent beyond the answer, and the bytes held back of it.
     fn bytes(self, wire: &mut Wire) -> (Vec<u8>, Vec<u8>) {
         match self {
             Self::Nothing | Self::End | Self::Reset => (Vec::new(), Vec::new()),
@@ -117,16 +117,16 @@ fn halves(mut sealed: Vec<u8>, at: usize) -> (Vec<u8>, Vec<u8>) {
     (sealed, kept)
 }
 
-/// When it does so.
+/// When the excess is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     /// In one write with the end of the answer.
     WithTheAnswer,
-    /// Once the answer has reached its user.
+    /// After the answer has reached its user.
     WhileIdle,
 }
 
-/// What the test and the upstream tell each other.
+/// Signals between the test and the upstream.
 #[derive(Default)]
 struct Told {
     connections: AtomicUsize,
@@ -134,7 +134,7 @@ struct Told {
     done: Notify,
 }
 
-/// The upstream: the first request's answer has the excess, every other is answered with its own path.
+/// The upstream: the first request's answer has the excess; every other request is answered with its own path.
 async fn serve(listener: TcpListener, entrance: Entrance, excess: Excess, when: When, told: Arc<Told>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -157,7 +157,7 @@ async fn serve(listener: TcpListener, entrance: Entrance, excess: Excess, when: 
     }
 }
 
-/// The first answer and its excess. Yields the connection and what was kept back, unless it is over.
+/// The first answer and its excess. Returns the connection and the bytes held back, unless the connection is over.
 async fn misbehave(mut wire: Wire, excess: Excess, when: When, told: &Told) -> Option<(Wire, Vec<u8>)> {
     wire.request().await?;
     let answer = wire.seal(excess.answer());
@@ -202,7 +202,7 @@ impl Scene {
             Scheme::Plain => format!("127.0.0.1:{port}"),
             Scheme::Tls12 | Scheme::Tls13 => format!("https://localhost:{port}"),
         };
-        // One worker, so that both users meet the same pool.
+        // One worker, so that both users share a pool.
         let world = World::with(&[
             ("PLATFORM_MODULE_HOST_TIMESHEET", &host),
             ("PLATFORM_GATEWAY_UPSTREAM_CA", &authority.file()),
@@ -225,14 +225,14 @@ impl Scene {
     }
 }
 
-/// What the second user got, and over which connection.
+/// The second user's answer, and its connection.
 async fn second_user(scheme: Scheme, excess: Excess, when: When) -> (u16, String, usize) {
     let scene = Scene::set(scheme, excess, when).await;
     let first = scene.ask("alice", excess.method(), ALICE).await;
     assert!([200, 204, 304].contains(&first.status), "{scheme:?} {excess:?} {when:?}: {first:?}");
     scene.told.answered.notify_one();
     timeout(SOON, scene.told.done.notified()).await.expect("the upstream in time");
-    // A POST is never sent a second time, so a connection that is no good must not be chosen for it.
+    // A POST is never retried, so a bad connection must not be chosen for it.
     let reply = scene.ask("bob", Method::POST, BOB).await;
     let body = String::from_utf8_lossy(&reply.body).into_owned();
     (reply.status, body, scene.connections())

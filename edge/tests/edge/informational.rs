@@ -1,4 +1,4 @@
-//! Informational answers of an upstream: a request has 16 of them and 64 KiB, and what sends more is no answer.
+//! Limits on an upstream's informational answers: 16 per request and 64 KiB in total.
 
 use http::Method;
 use tokio::net::TcpListener;
@@ -13,7 +13,7 @@ const PATH: &str = "/api/timesheet/v1/x";
 const MOST: usize = 16;
 const MOST_BYTES: usize = 64 << 10;
 
-/// An informational answer of so many bytes.
+/// An informational answer of this many bytes.
 fn hint(bytes: usize) -> String {
     let frame = "HTTP/1.1 103 Early Hints\r\nlink: \r\n\r\n".len();
     format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(bytes - frame))
@@ -78,7 +78,7 @@ async fn informational_answers_have_64_kib_together_and_one_byte_more_is_no_answ
 async fn an_upstream_that_only_informs_is_left_at_once() {
     for (variable, path) in [
         ("PLATFORM_MODULE_HOST_TIMESHEET", PATH),
-        // Whose first question is for authz.
+        // The first question of these requests goes to authz.
         ("PLATFORM_AUTHZ_BASE_URL", "/api/platform/metrics"),
     ] {
         for version in BOTH {
@@ -91,7 +91,7 @@ async fn an_upstream_that_only_informs_is_left_at_once() {
             server.spawn(async move {
                 let mut upstream = Raw::upstream(&listener).await;
                 upstream.head().await;
-                // The edge hangs up.
+                // The gateway closes the connection.
                 while upstream.try_send(hint(64)).await {}
             });
             let headers = [("authorization", bearer.as_str())];

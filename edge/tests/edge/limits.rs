@@ -1,5 +1,5 @@
-//! Connections and handshakes at their limits and one past them: the one past the limit waits, no request is dropped, and a
-//! counter records the wait. Silent and idle clients do not keep others out.
+//! Connections and handshakes at their limits and one past them: the one past the limit waits, no request is dropped,
+//! and a counter records the wait. Silent and idle clients do not keep others out.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::world::World;
 
 /// Long enough for a handshake that does not wait.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Longer than a silent client is safe from being closed.
+/// Longer than the time for which a silent client is safe from eviction.
 const LONG: Duration = Duration::from_millis(1_500);
 
 #[tokio::test]
@@ -33,12 +33,12 @@ async fn one_connection_too_many_waits_until_another_has_left() {
     assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "a third one is not served");
     assert_eq!(waits(&world, &mut first, &bearer, "connections").await, before + 1);
     drop(second);
-    timeout(SOON, waiting).await.expect("it is served once there is a place");
+    timeout(SOON, waiting).await.expect("it is served once there is a permit");
 }
 
 #[tokio::test]
 async fn one_handshake_too_many_waits_until_another_has_ended() {
-    // One worker takes connections up in the order in which they came; several may overtake each other.
+    // One worker accepts connections in order; several may overtake each other.
     let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "2"), ("PLATFORM_GATEWAY_WORKERS", "1")];
     let world = World::with(&limits).await;
     let bearer = world.bearer("admin");
@@ -70,15 +70,15 @@ async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
             silent.push(stream);
         }
     }
-    timeout(SOON, alive(&world)).await.expect("none of the hundred takes a place");
+    timeout(SOON, alive(&world)).await.expect("none of the hundred takes a permit");
     assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0);
-    // With its last byte a hello takes a place.
+    // With its last byte a ClientHello takes a permit.
     for stream in silent.iter_mut().rev().take(2) {
         stream.write_all(last).await.expect("written");
         answered(stream).await;
     }
     let mut waiting = Box::pin(alive(&world));
-    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two with a whole hello take them");
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two with a complete ClientHello take them");
     drop(silent);
     timeout(SOON, waiting).await.expect("it is served once they have left");
 }
@@ -89,11 +89,11 @@ async fn a_handshake_whose_client_has_fallen_silent_makes_room_for_one_that_wait
     let world = World::with(&limits).await;
     let bearer = world.bearer("admin");
     let mut known = alive(&world).await;
-    // The first of an address has a place of its own.
+    // An address's first handshake has its own permit.
     let _first = greeted(&world).await;
     let (mut oldest, mut other) = (greeted(&world).await, greeted(&world).await);
     assert!(timeout(LONG, ended(&mut oldest)).await.is_err(), "it stays open while no connection waits");
-    // A handshake may take ten seconds, counted from the hello.
+    // A handshake may take ten seconds, counted from the ClientHello.
     timeout(Duration::from_secs(4), alive(&world)).await.expect("a fourth one is served");
     timeout(SOON, ended(&mut oldest)).await.expect("the oldest has made room");
     assert!(timeout(PATIENCE, ended(&mut other)).await.is_err(), "one was enough");
@@ -102,7 +102,7 @@ async fn a_handshake_whose_client_has_fallen_silent_makes_room_for_one_that_wait
 
 #[tokio::test]
 async fn one_address_has_a_share_of_the_handshakes() {
-    // Of 32 an address has 8.
+    // Of 32 permits an address has 8.
     let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "32"), ("PLATFORM_GATEWAY_WORKERS", "1")];
     let world = World::with(&limits).await;
     let mut hoard = Vec::new();
@@ -125,7 +125,7 @@ async fn handshakes_hoarded_from_several_addresses_leave_places_for_the_first_of
     let bearer = world.bearer("admin");
     let mut known = alive(&world).await;
     let mut hoard = Vec::new();
-    // One of each address is a first; the others share the eight common places, and wait there.
+    // The first handshake of each address has its own permits; the others share eight, and wait there.
     for address in 2..6 {
         for _ in 0..8 {
             let mut stream = from(&format!("127.0.0.{address}:0"), world.tls).await;
@@ -134,17 +134,17 @@ async fn handshakes_hoarded_from_several_addresses_leave_places_for_the_first_of
         }
     }
     let all_have_come = async { while waits(&world, &mut known, &bearer, "handshakes").await < 20 {} };
-    timeout(SOON, all_have_come).await.expect("four firsts and eight others have a place");
+    timeout(SOON, all_have_come).await.expect("four firsts and eight others have a permit");
     let mut late = from("127.0.0.2:0", world.tls).await;
     late.write_all(&hello()).await.expect("written");
-    assert!(timeout(PATIENCE, late.read(&mut [0])).await.is_err(), "the common places are taken");
+    assert!(timeout(PATIENCE, late.read(&mut [0])).await.is_err(), "the common permits are taken");
     timeout(PATIENCE, alive(&world)).await.expect("another address does not wait");
 }
 
 #[tokio::test]
 async fn a_hello_that_does_not_end_is_refused_with_its_seventeenth_kibibyte() {
     let world = World::start().await;
-    // One message of 64 KiB less a byte, in records of 1 KiB.
+    // One message of just under 64 KiB, in records of 1 KiB.
     let record = |first: bool| {
         let mut payload = vec![0; 1_024];
         if first {
@@ -201,14 +201,14 @@ async fn past_the_limit_of_connections_those_that_say_nothing_make_room_first() 
 
 #[tokio::test]
 async fn past_the_limit_of_connections_one_whose_head_does_not_end_makes_room() {
-    // Its own time is longer than the test.
+    // Its timeout is longer than the test.
     let limits = [("PLATFORM_GATEWAY_MAX_CONNECTIONS", "1"), ("PLATFORM_GATEWAY_HEADER_TIMEOUT", "60s")];
     let world = World::with(&limits).await;
     let mut http1 = Raw::client(&world).await;
     http1.send("GET /healthz HTTP/1.1\r\nhost: local").await;
     drop(timeout(SOON, alive(&world)).await.expect("half a head over HTTP/1.1 makes room"));
     let mut http2 = timeout(SOON, Frames::connect(&world, 65_535)).await.expect("a place");
-    // HEADERS without its end.
+    // HEADERS without END_HEADERS.
     http2.send_raw(b"\0\0\x40\x01\x05\0\0\0\x01\x82").await;
     timeout(SOON, alive(&world)).await.expect("and over HTTP/2");
 }
@@ -243,7 +243,7 @@ async fn past_the_limit_of_connections_those_without_a_request_make_room_and_no_
         assert!(timeout(2 * LONG, waiting.as_mut()).await.is_err(), "a connection with a request stays");
         assert!(busy.try_join_next().is_none(), "{version:?}: both are under way");
         busy.abort_all();
-        timeout(SOON, waiting).await.expect("it is served once there is a place");
+        timeout(SOON, waiting).await.expect("it is served once there is a permit");
     }
 }
 
@@ -264,12 +264,12 @@ async fn one_connection_too_many_of_an_address_is_closed_at_once_and_another_add
     assert!(timeout(SOON, other.read(&mut [0])).await.expect("answered").is_ok_and(|length| length == 1));
     drop(second);
     let served = async {
-        // The edge sees the end of the second a moment later.
+        // The gateway sees the end of the second a moment later.
         while crate::client::try_tls(world.tls, &world.root, Version::H1).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON, served).await.expect("there is a place again");
+    timeout(SOON, served).await.expect("there is a permit again");
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_its_address() {
     drop((alive(&world).await, first));
 }
 
-/// A whole `ClientHello`.
+/// A complete `ClientHello`.
 fn hello() -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider);
@@ -294,21 +294,21 @@ fn hello() -> Vec<u8> {
     bytes
 }
 
-/// The edge's first byte: a handshake is under way.
+/// The gateway's first byte, which shows that a handshake is running.
 async fn answered(stream: &mut TcpStream) {
     let mut first = [0];
     timeout(SOON, stream.read_exact(&mut first)).await.expect("in time").expect("a byte");
     assert_eq!(first, [0x16], "a handshake");
 }
 
-/// Resolves when the edge has closed the connection.
+/// Resolves when the gateway has closed the connection.
 async fn ended(stream: &mut TcpStream) {
     let mut rest = Vec::new();
-    // A reset ends it as well.
+    // A reset closes it as well.
     let _closed = stream.read_to_end(&mut rest).await;
 }
 
-/// A connection with a handshake that does not end.
+/// A connection whose handshake never finishes.
 async fn greeted(world: &World) -> TcpStream {
     let mut stream = connected(world).await;
     stream.write_all(&hello()).await.expect("written");
@@ -331,7 +331,7 @@ async fn from(client: &str, address: SocketAddr) -> TcpStream {
     socket.connect(address).await.expect("a connection")
 }
 
-/// A connection that was served.
+/// A connection that has served a request.
 async fn alive(world: &World) -> Client {
     served(world, Version::H1).await
 }
@@ -343,7 +343,7 @@ async fn served(world: &World, version: Version) -> Client {
     client
 }
 
-/// How many connections have waited at this limit, read over one that is open already.
+/// How many connections have waited at this limit, read over an already open connection.
 async fn waits(world: &World, client: &mut Client, bearer: &str, limit: &str) -> u64 {
     counted(world, client, bearer, "platform_gateway_accept_waits_total{", limit).await
 }

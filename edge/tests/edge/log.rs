@@ -1,4 +1,4 @@
-//! The gateway as a program whose log is a pipe: nothing waits for its reader, and what it has to say at the end is said.
+//! The gateway as a program that logs to a pipe: a stalled reader blocks nothing, and the last lines are written.
 
 use std::fs::File;
 use std::io::{Read, Write, pipe};
@@ -24,9 +24,9 @@ use crate::world::{certificate, snapshot, variables};
 /// Far more than a start takes.
 const START: Duration = Duration::from_secs(20);
 const DRAIN: Duration = Duration::from_secs(2);
-/// What the end takes beside the drain: the last lines of two logs, a second each.
+/// Shutdown time besides the drain: the last lines of two logs, a second each.
 const END: Duration = Duration::from_secs(4);
-/// More lines than a pipe or a queue of them holds.
+/// More lines than a pipe and its queue hold.
 const REQUESTS: usize = 300;
 
 /// A running gateway.
@@ -81,7 +81,7 @@ impl Program {
         timeout(START, ready).await.expect("the gateway gets ready");
     }
 
-    /// Whether it ended well, if it ended in time.
+    /// Whether it exited successfully; `None` if not in time.
     async fn ends_within(&mut self, limit: Duration) -> Option<bool> {
         let ended = async {
             loop {
@@ -107,7 +107,7 @@ impl Drop for Program {
     }
 }
 
-/// A pipe that takes nothing more, and the end that nobody reads.
+/// A full pipe, and its end that is never read.
 fn full_pipe() -> (OwnedFd, impl Sized) {
     let (reader, writer) = pipe().expect("a pipe");
     let mut writer = File::from(OwnedFd::from(writer));

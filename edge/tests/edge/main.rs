@@ -1,5 +1,5 @@
-//! The edge from outside: real TLS on port 0, HTTP/1.1 and HTTP/2 clients, scripted upstreams behind it. Every error
-//! answer is held against the error schema of the published description.
+//! Tests of the gateway from outside: real TLS on port 0, HTTP/1.1 and HTTP/2 clients, scripted upstreams behind it.
+//! Every error answer is checked against the error schema of the published description.
 
 #![expect(
     clippy::expect_used,
@@ -7,7 +7,7 @@
     clippy::panic,
     reason = "a broken premise fails the test that has it"
 )]
-#![expect(clippy::print_stdout, reason = "figures are told to whoever runs the tests with --nocapture")]
+#![expect(clippy::print_stdout, reason = "figures are printed for runs with --nocapture")]
 
 mod answers;
 mod backend;

@@ -11,8 +11,8 @@ const PROTOCOL_ERROR: [u8; 4] = 1_u32.to_be_bytes();
 /// RFC 9113, 7.
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// Fields for which the crate `h2` ends a connection, and those with white space around their values, which it takes; none of
-/// them kept in the table; then some that are.
+/// Fields for which `h2` ends a connection, and fields with white space around their values, which it accepts: first
+/// without, then with an entry in the table.
 const FIELDS: [&[u8]; 16] = [
     b"\x00\x05X-Own\x011",
     b"\x00\x05x own\x011",
@@ -37,7 +37,7 @@ async fn a_malformed_field_ends_its_own_stream_alone() {
     let world = World::start().await;
     let bearer = world.bearer("alice");
     let mut frames = Frames::connect(&world, 65_535).await;
-    // One that is under way meanwhile.
+    // Another request runs meanwhile.
     let mut post = get_block(PATH, &bearer);
     post[0] = 0x83;
     frames.send(HEADERS, END_HEADERS, 1, &post).await;
@@ -59,7 +59,7 @@ async fn a_malformed_field_ends_its_own_stream_alone() {
         frames.next_of(HEADERS, stream).await;
         stream += 2;
     }
-    // What was kept is known by its place, and a request that refers to it is malformed as well.
+    // Table entries are referenced by index, and a request that refers to a malformed one is malformed as well.
     let block = [&get_block(PATH, &bearer)[..], &[0xbe]].concat();
     frames.send(HEADERS, END_HEADERS | END_STREAM, stream, &block).await;
     assert_eq!(frames.next_of(RST_STREAM, stream).await.payload, PROTOCOL_ERROR);
@@ -68,7 +68,7 @@ async fn a_malformed_field_ends_its_own_stream_alone() {
     assert_eq!(world.backend.seen(PATH).len(), FIELDS.len() + 1, "nothing malformed reached the module");
 }
 
-/// Fields that make a message malformed wherever they stand behind a regular one.
+/// Fields that make a message malformed anywhere after a regular one.
 const OUT_OF_PLACE: [&[u8]; 12] = [
     b"\x00\x0aconnection\x05close",
     b"\x40\x0aconnection\x05close",
@@ -78,16 +78,16 @@ const OUT_OF_PLACE: [&[u8]; 12] = [
     b"\xb9",
     b"\x00\x07upgrade\x03h2c",
     b"\x00\x02te\x04gzip",
-    // Pseudo-headers behind other fields, a repeated one among them.
+    // Pseudo-headers after other fields, including a repeated one.
     b"\x04\x02/b",
     b"\x44\x02/b",
     b"\x82",
     b"\x00\x03x-a\x02 a",
 ];
-/// A field that is right.
+/// A well-formed field.
 const RIGHT: &[u8] = b"\x00\x02te\x08trailers";
 
-/// What becomes of a message whose last block is cut at these places.
+/// The result of a message whose last block is split at these offsets.
 async fn answer_to(
     world: &World,
     bearer: &str,
@@ -135,17 +135,17 @@ async fn a_malformed_block_is_found_wherever_it_is_cut() {
             let (field_at, end_at) = (begin.len(), begin.len() + field.len());
             for cuts in [
                 vec![],
-                // Within the literal behind it.
+                // Within the literal after it.
                 vec![end_at + 1],
                 vec![end_at + 4],
                 vec![block.len() - 1],
-                // Before, within and behind it.
+                // Before, within and after it.
                 vec![field_at],
                 vec![field_at + 1],
                 vec![end_at],
                 vec![field_at, end_at],
                 vec![end_at, block.len()],
-                // Octet by octet, as many as the crate takes.
+                // Octet by octet, as many as `h2` accepts.
                 (end_at + 3..block.len()).collect(),
             ] {
                 let answer = answer_to(&world, &bearer, is_trailer, &block, &cuts).await;

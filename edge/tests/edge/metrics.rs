@@ -1,4 +1,4 @@
-//! The aggregated metrics: whole from good targets, and unharmed by every kind of bad one.
+//! The aggregated metrics: complete with good targets, and unharmed by every kind of bad one.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::world::{World, snapshot};
 const ROUTE: &str = "/api/platform/metrics";
 /// The targets of a world whose timesheet is enabled.
 const TARGETS: [&str; 5] = ["registry", "identity", "org", "authz", "timesheet"];
-/// What a good service says, its own name left out.
+/// The exposition of a good service, without its own name.
 pub(crate) const GOOD: &str = "# HELP http_requests_total Requests handled.\n# TYPE http_requests_total counter\n\
                     http_requests_total{route=\"/x\",method=\"GET\",status=\"200\"} 7\n\
                     # HELP t_seconds A time.\n# TYPE t_seconds histogram\nt_seconds_bucket{le=\"+Inf\"} 1\n\
@@ -46,7 +46,7 @@ pub(crate) fn series_of(text: &str, service: &str) -> usize {
     samples.filter(|line| line.contains(&own) && !line.starts_with("platform_metrics_scrape_up")).count()
 }
 
-/// Every family has one HELP and one TYPE at most and stands in one piece, and every series names a service.
+/// Checks that every family has at most one HELP and one TYPE and is contiguous, and that every series names a service.
 pub(crate) fn well_formed(text: &str) {
     let mut seen = std::collections::HashSet::new();
     let mut family = "";
@@ -64,7 +64,7 @@ pub(crate) fn well_formed(text: &str) {
     assert!(text.ends_with('\n'));
 }
 
-/// A target that answers every connection with these bytes, then is silent or goes away.
+/// A target that answers every connection with these bytes, then falls silent or closes.
 struct Rogue {
     address: String,
     _server: JoinSet<()>,
@@ -74,9 +74,9 @@ struct Rogue {
 enum Then {
     Silence,
     Reset,
-    /// The last byte again, every 100 ms.
+    /// Repeats the last byte every 100 ms.
     Drip,
-    /// The last line again, for ever.
+    /// Repeats the last line for ever.
     Endless,
 }
 
@@ -91,7 +91,7 @@ async fn rogue(bytes: Vec<u8>, then: Then) -> Rogue {
             open.spawn(async move {
                 let mut request = [0; 1024];
                 let _asked = stream.read(&mut request).await;
-                // The edge may hang up at any moment: that ends this connection and nothing else.
+                // The gateway may close this connection at any moment, which must not end the others.
                 let mut written = stream.write_all(&bytes).await;
                 let line = bytes.rsplit(|byte| *byte == b'\n').nth(1).unwrap_or_default().to_vec();
                 while written.is_ok() {
@@ -119,7 +119,7 @@ fn whole(body: &[u8]) -> Vec<u8> {
     [head(&format!("content-length: {}\r\n", body.len())).as_slice(), body].concat()
 }
 
-/// The scrape of a world whose timesheet is this rogue; everything else is good.
+/// A scrape with this rogue as timesheet; all other targets are good.
 async fn scrape_with(rogue: &Rogue) -> (Reply, Duration) {
     let world = World::with(&[("PLATFORM_MODULE_HOST_TIMESHEET", &rogue.address)]).await;
     world.backend.on_path("/metrics", Answer::Raw(200, GOOD));
@@ -166,7 +166,7 @@ async fn all_services_stand_in_one_exposition() {
     let asked = world.backend.seen("/metrics").len();
     assert_eq!(world.get(ROUTE, &[("authorization", &bearer)]).await.status, 403);
     assert_eq!(world.get(ROUTE, &[]).await.status, 401);
-    assert_eq!(world.backend.seen("/metrics").len(), asked, "nobody is scraped for a refused caller");
+    assert_eq!(world.backend.seen("/metrics").len(), asked, "nothing is scraped for a refused caller");
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn a_slow_target_has_two_seconds() {
     }
 }
 
-/// How long a scrape of good targets takes, which comes on top of a bad one's time; on a busy machine it is not short.
+/// The time of a scrape with good targets, which adds to that of a bad one; it is not short on a busy machine.
 async fn a_good_scrape() -> Duration {
     let good = rogue(whole(GOOD.as_bytes()), Then::Silence).await;
     scrape_with(&good).await.1
@@ -258,8 +258,8 @@ async fn a_target_past_the_bytes_of_all_is_cut_and_the_others_stand() {
 #[tokio::test]
 async fn a_target_below_the_bytes_of_all_is_whole() {
     let line = [b"# ".as_slice(), &[b'x'; 1000], b"\n"].concat();
-    // Many reads of the edge, and little work even for a debug build beside others. `aggregate::fetch` is tested at the
-    // limit itself, without the target's 2 s.
+    // Many reads for the gateway, but little work even for a debug build on a busy machine. `aggregate::fetch` is
+    // tested at the limit itself, without the target's 2 s.
     let mut body = line.repeat((256 << 10) / line.len());
     body.extend_from_slice(b"a NaN\nb +Inf\nc{service=\"gateway\"} -Inf 12\n");
     let target = rogue(whole(&body), Then::Silence).await;
@@ -276,7 +276,7 @@ async fn a_target_below_the_bytes_of_all_is_whole() {
 
 #[tokio::test]
 async fn scrapes_at_the_same_time_share_one_run() {
-    // A target that hangs keeps the run open for 2 s, so that the second scraper meets it.
+    // A hanging target keeps the run open for 2 s, so that the second scraper joins it.
     let hanging = rogue(Vec::new(), Then::Silence).await;
     let world = World::with(&[("PLATFORM_MODULE_HOST_TIMESHEET", &hanging.address)]).await;
     world.backend.on_path("/metrics", Answer::Raw(200, GOOD));

@@ -1,5 +1,5 @@
-//! An HTTP/2 upstream allows few streams on a connection and has one flow-control window for all of them: one client must not
-//! use them up. Each test runs a well-behaved client beside the greedy one.
+//! An HTTP/2 upstream allows few streams on a connection and has one flow-control window for all of them: one client
+//! must not use them up. Each test runs a well-behaved client beside the greedy one.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const LARGE: &str = "/api/timesheet/v1/large";
 /// Far more than any window.
 const LARGE_BYTES: usize = 8 << 20;
 
-/// An upstream that takes so many streams on each connection, and an edge with one worker in front of it.
+/// An upstream with this stream limit per connection, behind a gateway with one worker.
 async fn world(streams: u32, more: &[(&str, &str)]) -> (World, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let host = format!("h2c://{}", listener.local_addr().expect("an address"));
@@ -67,7 +67,7 @@ async fn get(world: &World, version: Version, bearer: &str) -> Reply {
     timeout(SOON, answered).await.expect("another client's answer in time")
 }
 
-/// The bearer of a subject that the edge knows already, and has an answer for.
+/// The bearer of a subject that the gateway knows already and has answered.
 async fn known(world: &World, subject: &str) -> String {
     let bearer = world.bearer(subject);
     for version in BOTH {
@@ -87,7 +87,7 @@ async fn a_client_that_holds_all_streams_of_a_connection_leaves_others_a_new_one
         let asked = request(Method::GET, HANGS, &[("authorization", &alice)], "");
         hanging.spawn(async move { drop(client.open(asked).await.expect("an answer")) });
     }
-    // As many as a connection takes hang there at the latest when these come.
+    // As many hang there as a connection allows, at the latest when these arrive.
     assert!(timeout(Duration::from_secs(1), hanging.join_next()).await.is_err(), "they hang");
     for version in BOTH {
         let reply = get(&world, version, &bob).await;
@@ -105,7 +105,7 @@ async fn a_client_that_reads_none_of_its_answers_takes_no_window_of_others() {
         frames.get(stream, LARGE, &alice).await;
         frames.next_of(HEADERS, stream).await;
     }
-    // What the upstream may send ahead of them has come by then.
+    // Everything that the upstream may send ahead has arrived by then.
     assert!(timeout(Duration::from_secs(1), frames.next()).await.is_err(), "no window, no answer");
     for version in BOTH {
         let reply = get(&world, version, &bob).await;

@@ -1,5 +1,5 @@
-//! What the edge passes of a path: nothing that a usual server behind it could read as leading out of the module, and
-//! everything that an honest client sends. Each attack stands beside its honest twin, which reaches the module.
+//! Paths that the gateway passes on: nothing that a usual server behind it could read as leading out of the module, and
+//! everything that an honest client sends. Each attack has an honest counterpart, which reaches the module.
 
 use http::Method;
 
@@ -7,7 +7,7 @@ use crate::client::Version;
 use crate::raw::Raw;
 use crate::world::World;
 
-/// Behind `/api/timesheet/v1/`: an attack, and what an honest client would have sent in its place.
+/// Suffixes of `/api/timesheet/v1/`: an attack, and its honest counterpart.
 const ATTACKS: [(&str, &str); 45] = [
     ("x/..%2f..%2f..%2f..%2fmetrics", "x/a%2fb%2fc%2fd%2fmetrics"),
     ("x/..//..//..//../metrics", "x//y//z//metrics"),
@@ -56,7 +56,7 @@ const ATTACKS: [(&str, &str); 45] = [
     ("%25252541", "%252541"),
 ];
 
-/// Behind `/api/timesheet/v1/`.
+/// Suffixes of `/api/timesheet/v1/`.
 const HONEST: [&str; 22] = [
     "a%20b",
     "a%2Fb",

@@ -1,4 +1,4 @@
-//! An upstream that speaks HTTP/2 without TLS and writes its frames by hand, for what a well-behaved server never does.
+//! An h2c upstream that writes its frames by hand, for behaviour that a well-behaved server never shows.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,19 +14,19 @@ pub(crate) const STATUS: u8 = 0x08;
 /// The upstream's end of a connection.
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
-    /// PINGs that came.
+    /// The number of PINGs received.
     pub(crate) pings: usize,
     answers_pings: bool,
 }
 
 impl Peer {
-    /// The edge's next connection; the upstream's settings are these.
+    /// Accepts the gateway's next connection, announcing these settings.
     pub(crate) async fn accept(listener: &TcpListener, settings: &[u8]) -> Self {
         let (stream, _) = listener.accept().await.expect("a connection");
         Self::on(stream, settings).await
     }
 
-    /// The same on a connection that was accepted.
+    /// The same on an accepted connection.
     pub(crate) async fn on(stream: TcpStream, settings: &[u8]) -> Self {
         stream.set_nodelay(true).expect("no delay");
         let mut peer = Self { stream, pings: 0, answers_pings: true };
@@ -42,7 +42,7 @@ impl Peer {
         [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
     }
 
-    /// `false` when the edge has closed the connection.
+    /// Returns `false` if the gateway has closed the connection.
     pub(crate) async fn try_send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
         self.stream.write_all(&Self::frame(kind, flags, stream, payload)).await.is_ok()
     }
@@ -61,7 +61,7 @@ impl Peer {
         Some(Frame { kind: head[3], flags: head[4], stream, payload })
     }
 
-    /// The next frame that is not the connection's own, which are answered as they should be; `None` at the end.
+    /// The next frame other than connection-level ones, which are answered properly; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             let frame = self.read().await?;
@@ -81,7 +81,7 @@ impl Peer {
         }
     }
 
-    /// The stream of the next request, whose body is read to its end.
+    /// The stream of the next request, after reading its body to the end.
     pub(crate) async fn request(&mut self) -> Option<u32> {
         loop {
             let frame = self.next().await?;
@@ -91,7 +91,7 @@ impl Peer {
         }
     }
 
-    /// What the edge opens of this stream's window next; `None` when it ends the stream or the connection.
+    /// The gateway's next window update of this stream; `None` if it ends the stream or the connection.
     pub(crate) async fn window(&mut self, stream: u32) -> Option<usize> {
         loop {
             let frame = self.read().await?;
@@ -105,13 +105,13 @@ impl Peer {
         }
     }
 
-    /// A whole answer with this body.
+    /// Sends a complete answer with this body.
     pub(crate) async fn answer(&mut self, stream: u32, body: &str) -> bool {
         self.try_send(HEADERS, END_HEADERS, stream, &[OK]).await
             && self.try_send(DATA, END_STREAM, stream, body.as_bytes()).await
     }
 
-    /// Answers every request with the number of its stream until the edge closes the connection.
+    /// Answers every request with its stream's number until the gateway closes the connection.
     pub(crate) async fn serve(&mut self) {
         while let Some(stream) = self.request().await {
             if !self.answer(stream, &format!("own {stream}")).await {

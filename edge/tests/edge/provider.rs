@@ -1,4 +1,4 @@
-//! The way to the identity provider: its prefixes, without a bearer, and never its administration.
+//! Requests to the identity provider: its prefixes, without a bearer, and never its administration.
 
 use http::Method;
 

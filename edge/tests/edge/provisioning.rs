@@ -1,4 +1,4 @@
-//! A subject's first request makes its identity record.
+//! A subject's first request creates its identity record.
 
 use std::time::{Duration, Instant};
 

@@ -39,14 +39,14 @@ async fn a_subject_has_its_requests_and_one_more_is_refused() {
         assert_eq!(standing(&reply), (429, policy, Some("\"subject\";r=0;t=900")));
         assert_eq!((reply.code().as_str(), reply.header("retry-after")), ("RATE_LIMITED", Some("900")));
     }
-    assert_eq!(world.backend.seen(PATH).len(), seen, "what is refused goes nowhere");
+    assert_eq!(world.backend.seen(PATH).len(), seen, "a refused request is not forwarded");
     let other = world.bearer("bob");
     assert_eq!(
         world.get(PATH, &[("authorization", &other)]).await.status,
         200,
         "another subject has its own"
     );
-    assert_eq!(world.get("/healthz", &auth).await.status, 200, "probes are nobody's");
+    assert_eq!(world.get("/healthz", &auth).await.status, 200, "probes are not counted");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! HTTP/1.1 written and read by hand, on both sides of the edge: for what a well-behaved client or service never does, and
-//! for seeing every byte.
+//! HTTP/1.1 written and read by hand, on both sides of the gateway: for messages that well-behaved peers never send,
+//! and to see every byte.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) struct Raw<S> {
     read: Vec<u8>,
 }
 
-/// A message as it came.
+/// A message as received.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) first: String,
@@ -37,24 +37,24 @@ impl Message {
 }
 
 impl Raw<TlsStream<TcpStream>> {
-    /// A client of the edge.
+    /// Connects to the gateway as a client.
     pub(crate) async fn client(world: &World) -> Self {
         Self::on(tls(world.tls, &world.root, Version::H1).await)
     }
 }
 
 impl Raw<TcpStream> {
-    /// The edge's next connection to an upstream.
+    /// Accepts the gateway's next connection to an upstream.
     pub(crate) async fn upstream(listener: &TcpListener) -> Self {
         Self::on(timeout(SOON, listener.accept()).await.expect("in time").expect("a connection").0)
     }
 
-    /// The same, whenever it comes.
+    /// The same, without a time limit.
     pub(crate) async fn upstream_at_last(listener: &TcpListener) -> Self {
         Self::on(listener.accept().await.expect("a connection").0)
     }
 
-    /// The next head, whenever it comes; `None` at the end of the connection.
+    /// Reads the next head, without a time limit; `None` at the end of the connection.
     pub(crate) async fn next_head(&mut self) -> Option<Message> {
         if self.read.is_empty() && !matches!(self.stream.read_buf(&mut self.read).await, Ok(1..)) {
             return None;
@@ -73,12 +73,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.stream.flush().await.expect("flushed");
     }
 
-    /// The same; `false` when the other side has closed the connection.
+    /// The same; `false` if the other side has closed the connection.
     pub(crate) async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
-    /// The next head.
+    /// Reads the next head.
     pub(crate) async fn head(&mut self) -> Message {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -96,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         Message { first, headers: headers.collect() }
     }
 
-    /// The next head, however long it takes.
+    /// Reads the next head, however long it takes.
     pub(crate) async fn head_without_limit(&mut self) -> Message {
         while !self.read.windows(4).any(|window| window == b"\r\n\r\n") {
             let read = self.stream.read_buf(&mut self.read).await.expect("bytes");
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.head().await
     }
 
-    /// The next bytes of a body, to the byte.
+    /// Reads exactly this many bytes of a body.
     pub(crate) async fn expect(&mut self, bytes: &str) {
         while self.read.len() < bytes.len() {
             assert!(self.more().await, "{bytes:?}, not {:?}", String::from_utf8_lossy(&self.read));
@@ -114,7 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         assert_eq!(String::from_utf8_lossy(&got), bytes);
     }
 
-    /// The next line.
+    /// Reads the next line.
     pub(crate) async fn line(&mut self) -> String {
         let end = loop {
             if let Some(at) = self.read.windows(2).position(|window| window == b"\r\n") {
@@ -126,7 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(line).expect("text").trim_end().to_owned()
     }
 
-    /// The fields up to the next empty line: trailers.
+    /// Reads the fields up to the next empty line: trailers.
     pub(crate) async fn fields(&mut self) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         loop {
@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
-    /// A body of a known length after this head.
+    /// Reads the body of known length that follows this head.
     pub(crate) async fn body(&mut self, head: &Message) -> String {
         let length: usize = head.header("content-length").expect("a length").parse().expect("a number");
         while self.read.len() < length {
@@ -145,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.read.drain(..length).collect()).expect("text")
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads everything up to the end of the connection.
     pub(crate) async fn rest(&mut self) -> String {
         while self.more().await {}
         String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()

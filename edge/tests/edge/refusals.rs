@@ -1,5 +1,5 @@
-//! What the edge refuses by itself: identity headers, paths that read two ways, unknown routes and methods, sizes; and
-//! CORS on every answer.
+//! Requests that the gateway refuses by itself: identity headers, ambiguous paths, unknown routes and methods, sizes;
+//! and CORS on every answer.
 
 use bytes::Bytes;
 use http::Method;
@@ -148,7 +148,7 @@ async fn two_hosts_are_refused() {
     assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
 }
 
-/// What the edge, the services and the modules tell a browser's code in headers.
+/// Headers in which the gateway, the services and the modules inform browser code.
 const EXPOSED: [&str; 10] = [
     "content-disposition",
     "etag",

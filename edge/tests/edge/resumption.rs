@@ -1,5 +1,5 @@
-//! What a TLS session ticket may and may not carry on: it ends with the authorities, the names and the client's certificate
-//! that it was given under.
+//! TLS session tickets: a ticket becomes invalid with the authorities, the names and the client certificate under which
+//! it was issued.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ use crate::world::World;
 
 const SOON: Duration = Duration::from_secs(10);
 const EACH: [Versions<'static>; 2] = [&[&version::TLS13], &[&version::TLS12]];
-/// Validity of a certificate that ends during a test: time for the handshakes before it on a busy machine.
+/// Validity of a certificate that expires during a test: time for the preceding handshakes on a busy machine.
 const SHORT: Duration = Duration::from_secs(6);
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -53,7 +53,7 @@ impl Authority {
     }
 }
 
-/// How a connection went: the kind of handshake where there was one, and whether its request was answered.
+/// The outcome of a connection: the kind of handshake, if any, and whether its request was answered.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     handshake: Option<HandshakeKind>,
@@ -67,17 +67,17 @@ async fn outcome(world: &World, client: &Arc<ClientConfig>) -> Outcome {
     let Ok(mut stream) = connect(world, client, "localhost").await else {
         return Outcome { handshake: None, answered: false };
     };
-    // In TLS 1.3 the client has shaken hands before the server has seen its certificate.
+    // In TLS 1.3 the client finishes its handshake before the server has seen its certificate.
     let answered = ask(&mut stream).await.is_ok_and(|status| status == OK);
     Outcome { handshake: stream.get_ref().1.handshake_kind(), answered }
 }
 
-/// Neither an abbreviated handshake nor an answer.
+/// Neither resumed nor answered.
 fn is_refused(outcome: &Outcome) -> bool {
     outcome.handshake != Some(HandshakeKind::Resumed) && !outcome.answered
 }
 
-/// Tries fresh clients until one is answered: the change is in use from then on.
+/// Tries fresh clients until one is answered: then the change is in use.
 async fn until_answered(world: &World, client: impl Fn() -> Arc<ClientConfig>) {
     let answered = async {
         while !outcome(world, &client()).await.answered {
@@ -91,7 +91,7 @@ fn client(world: &World, versions: Versions<'_>, identity: Identity) -> Arc<Clie
     config(&[&world.root], versions, identity)
 }
 
-/// An edge that demands client certificates of this authority.
+/// A gateway that demands client certificates of this authority.
 async fn demanding(folder: &Folder, authority: &Authority) -> World {
     let file = folder.write("clients.pem", &authority.pem());
     let world = World::cold(&[("PLATFORM_TLS_CLIENT_CA", &file)]).await;
@@ -135,7 +135,7 @@ async fn a_session_is_not_resumed_past_the_end_of_the_clients_certificate() {
         assert_eq!(outcome(&world, client).await, FULL);
         assert_eq!(outcome(&world, client).await, RESUMED, "while the certificate is valid");
     }
-    // A certificate says its end in whole seconds.
+    // A certificate's expiry is in whole seconds.
     let left = end - OffsetDateTime::now_utc() + Duration::from_secs(1);
     sleep(left.try_into().unwrap_or_default()).await;
     for client in &short {
@@ -159,11 +159,11 @@ async fn a_handshake_beside_the_withdrawal_of_its_authority_lets_nobody_in() {
         let mut hello = Vec::new();
         tls.write_tls(&mut hello).expect("written");
         stream.write_all(&hello).await.expect("written");
-        // It has everything from the edge, and its certificate is not sent yet.
+        // It has received everything from the gateway, and has not sent its certificate yet.
         while tls.is_handshaking() {
             let mut bytes = [0; 4_096];
             let length = timeout(SOON, stream.read(&mut bytes)).await.expect("in time").expect("bytes");
-            assert!(length > 0, "the edge goes on");
+            assert!(length > 0, "the gateway continues");
             tls.read_tls(&mut &bytes[..length]).expect("read");
             tls.process_new_packets().expect("a handshake");
         }
@@ -197,7 +197,7 @@ async fn a_handshake_beside_the_withdrawal_of_its_authority_lets_nobody_in() {
     }
 }
 
-/// A client that takes up a renewed certificate and keeps its tickets.
+/// A client that adopts a renewed certificate and keeps its tickets.
 #[derive(Debug)]
 struct Renewing(Mutex<Arc<CertifiedKey>>);
 
@@ -248,7 +248,7 @@ async fn a_client_with_a_renewed_certificate_and_an_old_ticket_shakes_hands_anew
     }
 }
 
-/// Keeps tickets, and forgets which key exchange the server wants: its client is told to say hello twice, each time.
+/// Keeps tickets, but forgets the server's preferred key exchange: each time its client gets a HelloRetryRequest.
 #[derive(Debug)]
 struct Forgetful(ClientSessionMemoryCache);
 
@@ -280,7 +280,7 @@ impl ClientSessionStore for Forgetful {
     }
 }
 
-/// A client whose first hello has a key share of a group that the edge does not take.
+/// A client whose first ClientHello has a key share of a group that the gateway does not accept.
 fn twice_greeting(
     world: &World,
     (certificate, key): (CertificateDer<'static>, PrivateKeyDer<'static>),

@@ -1,5 +1,5 @@
-//! An upstream connection is used again only after an exchange that has come to its end on both sides: whatever ends halfway
-//! takes its connection with it, and the next user is answered over a new one.
+//! An upstream connection is reused only after an exchange that completed on both sides: an incomplete exchange closes
+//! its connection, and the next user is answered over a new one.
 
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,13 +16,13 @@ const ALICE: &str = "/api/timesheet/v1/alice";
 const BOB: &str = "/api/timesheet/v1/bob";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// How the first exchange goes.
+/// The course of the first exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Whole,
     WholeWithTrailers,
     UpgradeRefused,
-    /// The upstream answers before it has the whole body, and has it afterwards or never.
+    /// The upstream answers before it has the whole body, which it gets afterwards or never.
     EarlyAnswer,
     ClientLeavesInItsBody,
     ClientLeavesInTheAnswer,
@@ -58,7 +58,7 @@ impl First {
         matches!(self, Self::Whole | Self::WholeWithTrailers | Self::UpgradeRefused)
     }
 
-    /// What alice is told.
+    /// Alice's expected result.
     const fn status(self) -> u16 {
         match self {
             Self::LengthOnNoContent => 204,
@@ -78,7 +78,7 @@ impl First {
         }
     }
 
-    /// What alice sends, all but the bearer.
+    /// Alice's request, except the bearer.
     const fn asks(self) -> (&'static str, &'static str) {
         match self {
             Self::EarlyAnswer | Self::ClientLeavesInItsBody => {
@@ -101,7 +101,7 @@ impl First {
         }
     }
 
-    /// What the upstream answers. A connection that is not to be used again stays open for all the upstream does.
+    /// The upstream's answer. It keeps a connection open even if that must not be reused.
     const fn answer(self) -> &'static str {
         match self {
             Self::Whole | Self::UpgradeRefused | Self::EarlyAnswer => OK,
@@ -123,10 +123,10 @@ impl First {
     }
 }
 
-/// Requests as they came: which connection, and which path.
+/// Requests in order of arrival: connection and path.
 type Seen = UnboundedSender<(usize, String)>;
 
-/// The very first request gets the first answer, every other its own path.
+/// The very first request gets the first answer; every other gets its own path.
 async fn serve(listener: TcpListener, first: First, seen: Seen) {
     let mut connections = JoinSet::new();
     for number in 1.. {
@@ -147,7 +147,7 @@ async fn serve(listener: TcpListener, first: First, seen: Seen) {
 async fn echo(mut upstream: Raw<TcpStream>, number: usize, seen: &Seen) {
     let mut read = Vec::new();
     while let Ok(1..) = upstream.stream.read_buf(&mut read).await {
-        // Heads alone are looked for: the rest of alice's body may come before one.
+        // Looks only for heads: the rest of alice's body may precede one.
         let text = String::from_utf8_lossy(&read).into_owned();
         if let Some(at) = text.find("POST ").filter(|_| text.contains("\r\n\r\n{}")) {
             let path = text[at..].split(' ').nth(1).expect("a path").to_owned();
@@ -159,7 +159,7 @@ async fn echo(mut upstream: Raw<TcpStream>, number: usize, seen: &Seen) {
     }
 }
 
-/// alice's exchange, as far as it goes.
+/// Alice's exchange, as far as it goes.
 async fn alice(world: &World, first: First, seen: &mut UnboundedReceiver<(usize, String)>) {
     let bearer = world.bearer("alice");
     let (method, rest) = first.asks();
@@ -173,7 +173,7 @@ async fn alice(world: &World, first: First, seen: &mut UnboundedReceiver<(usize,
     let head = client.head().await;
     assert_eq!(head.status(), first.status(), "{first:?}");
     if first.is_whole() {
-        // To the answer's end, which may come in chunks.
+        // To the end of the answer, which may be chunked.
         client
             .expect(if head.header("content-length").is_some() {
                 "ok"

@@ -1,4 +1,4 @@
-//! Modules with TLS or HTTP/2 as metrics targets: each is scraped as it is called, within the bounds of every target.
+//! Modules with TLS or HTTP/2 as metrics targets: each is scraped with its own protocol, within every target's limits.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::peer::{OK, Peer};
 use crate::tls_upstream::{Authority, Entrance, Scheme, Wire};
 use crate::world::World;
 
-/// How a target is called.
+/// A target's protocol.
 #[derive(Clone, Copy, Debug)]
 enum Called {
     Tls12,
@@ -22,17 +22,17 @@ enum Called {
 
 const CALLED: [Called; 3] = [Called::Tls12, Called::Tls13, Called::H2c];
 
-/// What a target does when it was asked.
+/// A target's behaviour after the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Good,
-    /// Nothing, from the first byte of the connection on.
+    /// Silent from the first byte of the connection on.
     Silence,
-    /// Nothing once it was asked.
+    /// Silent after the request.
     Hang,
     /// One byte every 100 ms.
     Drip,
-    /// Comments without an end.
+    /// Endless comments.
     Endless,
     Fails,
 }
@@ -90,7 +90,7 @@ async fn forever(stream: TcpStream) {
     drop(stream);
 }
 
-/// Ends when the edge has closed the connection.
+/// Ends when the gateway has closed the connection.
 async fn over_tls(entrance: &Entrance, stream: TcpStream, does: Does) -> Option<()> {
     let mut wire: Wire = entrance.accept(stream).await.ok()?;
     let (method, path) = wire.request().await?;
@@ -136,7 +136,7 @@ async fn over_http2(stream: TcpStream, does: Does) -> Option<()> {
     peer.next().await.map(drop)
 }
 
-/// What comes after the beginning.
+/// What follows the start.
 async fn more(does: Does) -> Option<Vec<u8>> {
     match does {
         Does::Drip => {

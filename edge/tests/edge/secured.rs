@@ -1,5 +1,5 @@
-//! TLS as clients meet it: a certificate for each name, resumption, versions, the post-quantum key exchange, client
-//! certificates; and what the operator sees of it.
+//! TLS as clients see it: a certificate per name, resumption, versions, the post-quantum key exchange, client
+//! certificates; and what the operator sees.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::world::World;
 
-/// Files of one test, gone with it.
+/// The files of one test, removed with it.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -34,7 +34,7 @@ impl Folder {
         path.to_string_lossy().into_owned()
     }
 
-    /// A pair for a name, as the variable takes it, and its certificate.
+    /// Creates a pair for a name, in the variable's format, and returns its certificate.
     fn pair(&self, file: &str, name: &str) -> (String, CertificateDer<'static>) {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(vec![name.to_owned()]).expect("a certificate");
@@ -87,7 +87,7 @@ pub(crate) async fn connect(
     TlsConnector::from(Arc::clone(config)).connect(name, stream).await
 }
 
-/// A request over the connection; its status.
+/// Sends a request over the connection; returns its status.
 pub(crate) async fn ask(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
     stream.flush().await?;
@@ -183,7 +183,7 @@ async fn the_key_exchange_withstands_quantum_computers_and_old_versions_are_refu
     assert_eq!(session.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     let group = session.negotiated_key_exchange_group().map(rustls::crypto::SupportedKxGroup::name);
     assert_eq!(group, Some(NamedGroup::X25519MLKEM768));
-    // SSL 3.0, TLS 1.0 and 1.1 with one cipher of their time.
+    // SSL 3.0, TLS 1.0 and 1.1 with one cipher of their era.
     for minor in 0..=2 {
         let hello = [&[3, minor][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
         let length = u8::try_from(hello.len()).expect("short");
@@ -196,7 +196,7 @@ async fn the_key_exchange_withstands_quantum_computers_and_old_versions_are_refu
     }
 }
 
-/// An authority, and an identity of it.
+/// An authority, and an identity that it signed.
 fn authority(name: &str) -> (String, (CertificateDer<'static>, PrivateKeyDer<'static>)) {
     let mut params = CertificateParams::new(Vec::new()).expect("parameters");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -212,7 +212,7 @@ fn authority(name: &str) -> (String, (CertificateDer<'static>, PrivateKeyDer<'st
 /// Whether a client with this identity is answered.
 async fn passes(world: &World, identity: Identity) -> bool {
     let client = config(&[&world.root], rustls::ALL_VERSIONS, identity);
-    // In TLS 1.3 the client has shaken hands before the server has seen its certificate.
+    // In TLS 1.3 the client finishes its handshake before the server has seen its certificate.
     match connect(world, &client, "localhost").await {
         Ok(mut stream) => ask(&mut stream).await.is_ok_and(|status| status == OK),
         Err(_) => false,
@@ -236,7 +236,7 @@ async fn a_client_certificate_is_verified_where_authorities_are_named() {
     assert!(!passes(&world, None).await && !passes(&world, again(&stranger)).await);
 }
 
-/// Waits until the gateway's own metrics hold a line.
+/// Waits until the gateway's own metrics contain a line.
 async fn wait_for(world: &World, line: &str) {
     let bearer = world.bearer("root");
     world.superadmin(true, "ALLOWED");

@@ -1,4 +1,4 @@
-//! HTTP/2 clients that leave something half done, or stop reading one stream.
+//! HTTP/2 clients that leave requests unfinished, or stop reading one stream.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ async fn a_connection_with_whole_heads_outlives_the_heads_time() {
         frames.get(stream, "/healthz", &bearer).await;
         frames.next_of(HEADERS, stream).await;
         frames.is_alive(&[WINDOW_UPDATE, DATA]).await;
-        // The bodies are read, so their window is opened again.
+        // The bodies are read, so their windows are reopened.
         frames.send(WINDOW_UPDATE, 0, 0, &1_000_u32.to_be_bytes()).await;
         stream += 2;
     }

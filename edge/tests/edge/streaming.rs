@@ -1,4 +1,4 @@
-//! Bodies pass as they come, in both directions, and a broken one never looks complete.
+//! Bodies are streamed as they arrive, in both directions, and a broken one never looks complete.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn a_short_body_of_a_known_length_is_reset_too() {
     let bearer = world.bearer("alice");
     for version in BOTH {
         let mut client = world.client(version).await;
-        // On HTTP/2 a reset may overtake a head that was sent just before it, so the end waits for the head.
+        // On HTTP/2 a reset may overtake a head sent just before it, so the reset waits for the head.
         let begun = Notify::new();
         let upstream = async {
             let (mut socket, _) = listener.accept().await.expect("a connection");
@@ -153,7 +153,7 @@ async fn a_client_that_leaves_ends_the_upstreams_work() {
         drop(response);
         drop(client);
         let noticed = timeout(SOON, async {
-            // The backend's body, and with it the receiver, goes when the edge has closed the connection.
+            // The backend drops the body, and with it the receiver, when the gateway has closed the connection.
             while send.send(Bytes::from("more")).is_ok() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -1,4 +1,4 @@
-//! The edge's budgets, scaled down by its own variables.
+//! The gateway's timeouts, scaled down by its own variables.
 
 use std::time::{Duration, Instant};
 

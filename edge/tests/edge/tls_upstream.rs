@@ -1,4 +1,4 @@
-//! TLS for scripted upstreams: a certificate for `localhost`, the authority file that makes the edge trust it, and a
+//! TLS for scripted upstreams: a certificate for `localhost`, the authority file that makes the gateway trust it, and a
 //! connection whose records a test writes by hand.
 
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What an upstream of a test speaks.
+/// The protocol of a test's upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Plain,
@@ -21,7 +21,7 @@ pub(crate) enum Scheme {
 
 pub(crate) const SCHEMES: [Scheme; 3] = [Scheme::Plain, Scheme::Tls12, Scheme::Tls13];
 
-/// An authority of upstreams; its file is gone when this is dropped.
+/// An authority of upstreams; dropping it removes its file.
 pub(crate) struct Authority {
     folder: PathBuf,
     file: PathBuf,
@@ -93,17 +93,17 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// What goes over the network for this plaintext; with TLS one record.
+    /// The bytes sent for this plaintext; with TLS one record.
     pub(crate) fn seal(&mut self, plain: &[u8]) -> Vec<u8> {
         self.sealed(|session| session.writer().write_all(plain).expect("room"), plain)
     }
 
-    /// The same for a `close_notify`; nothing without TLS.
+    /// The bytes of a `close_notify`; none without TLS.
     pub(crate) fn goodbye(&mut self) -> Vec<u8> {
         self.sealed(|session| session.send_close_notify(), b"")
     }
 
-    /// The same for new traffic keys; nothing without TLS.
+    /// The bytes of a key update; none without TLS.
     pub(crate) fn new_keys(&mut self) -> Vec<u8> {
         self.sealed(|session| session.refresh_traffic_keys().expect("TLS 1.3"), b"")
     }
@@ -119,7 +119,7 @@ impl Wire {
         sealed
     }
 
-    /// Writes these bytes as they are; `false` when the edge has closed the connection.
+    /// Writes raw bytes; `false` if the gateway has closed the connection.
     pub(crate) async fn write(&mut self, sealed: &[u8]) -> bool {
         self.tcp().write_all(sealed).await.is_ok()
     }
@@ -131,7 +131,7 @@ impl Wire {
         }
     }
 
-    /// The next head of a request and its first line; `None` when the edge has closed the connection.
+    /// The next request's head and its first line; `None` if the gateway has closed the connection.
     pub(crate) async fn head(&mut self) -> Option<String> {
         let mut read = Vec::new();
         while !read.ends_with(b"\r\n\r\n") {
@@ -144,7 +144,7 @@ impl Wire {
         Some(String::from_utf8(read).expect("text"))
     }
 
-    /// Reads a request whose body, if it has one, is `{}`, and yields method and path.
+    /// Reads a request whose body, if it has one, is `{}`, and returns method and path.
     pub(crate) async fn request(&mut self) -> Option<(String, String)> {
         let head = self.head().await?;
         if head.contains("content-length: 2\r\n") {

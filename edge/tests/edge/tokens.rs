@@ -1,4 +1,4 @@
-//! Tokens as the identity provider makes them, signed with one EC key.
+//! Tokens as the identity provider issues them, signed with one EC key.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};

@@ -1,4 +1,4 @@
-//! What a trailer may say, in both directions: checksums and statuses, and nothing that a head decides by.
+//! Trailers in both directions: checksums and statuses pass, and fields that belong in the head do not.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -12,7 +12,7 @@ use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
 
-/// What goes on: the result of the message itself (gRPC, RFC 9530, `Server-Timing`, `ETag`), and unknown fields.
+/// Trailers that pass: the message's result (gRPC, RFC 9530, `Server-Timing`, `ETag`), and unknown fields.
 const KEPT: [&str; 13] = [
     "content-digest",
     "digest",
@@ -29,9 +29,9 @@ const KEPT: [&str; 13] = [
     "x_sum.total",
 ];
 
-/// What a head alone may say, with other spellings of the same.
+/// Fields that belong in the head, with other spellings of them.
 const DROPPED: &[&str] = &[
-    // Where it goes, and who sent it.
+    // Routing and sender.
     "host",
     "forwarded",
     "x-forwarded-for",
@@ -56,7 +56,7 @@ const DROPPED: &[&str] = &[
     "x-http-method-override",
     "x_http_method",
     "x-method-override",
-    // Framing and this connection.
+    // Framing and connection management.
     "te",
     "trailer",
     "expect",
@@ -64,7 +64,7 @@ const DROPPED: &[&str] = &[
     "transfer_encoding",
     "content.length",
     "http2-settings",
-    // Who is asking.
+    // The caller.
     "authorization",
     "cookie",
     "cookie2",
@@ -85,7 +85,7 @@ const DROPPED: &[&str] = &[
     "sec-fetch-site",
     "idempotency-key",
     "idempotency_key",
-    // What the body is.
+    // The body's format.
     "content-type",
     "content-encoding",
     "content-range",
@@ -99,7 +99,7 @@ const DROPPED: &[&str] = &[
     "accept",
     "accept-encoding",
     "accept-ranges",
-    // What becomes of the answer.
+    // Handling of the answer.
     "age",
     "allow",
     "cache-control",
@@ -125,7 +125,7 @@ const DROPPED: &[&str] = &[
     "ratelimit",
     "ratelimit-policy",
     "x-catalog-revision",
-    // Its names.
+    // The message's ids.
     "x-correlation-id",
     "x_correlation_id",
     "traceparent",
@@ -136,7 +136,7 @@ fn all() -> impl Iterator<Item = &'static str> {
     DROPPED.iter().copied().chain(KEPT)
 }
 
-/// What is left of the kept ones, with their values, and of the others.
+/// The trailers that remain: the allowed ones with their values, and any others.
 fn judge(came: &[(String, String)]) -> (Vec<String>, Vec<String>) {
     let (kept, others): (Vec<_>, Vec<_>) = came.iter().partition(|(name, _)| KEPT.contains(&name.as_str()));
     assert!(kept.iter().all(|(name, value)| *value == format!("of {name}")), "{came:?}");
@@ -151,13 +151,13 @@ fn judge(came: &[(String, String)]) -> (Vec<String>, Vec<String>) {
 #[tokio::test]
 async fn a_clients_trailers_say_nothing_that_a_head_decides_by() {
     let (world, listener, bearer) = scripted(&[]).await;
-    // Sixty-four trailers are the most that one HTTP/1.1 message may have.
+    // Sixty-four trailers are the maximum of an HTTP/1.1 message.
     let names: Vec<&str> = all().collect();
     for version in BOTH {
         let mut came = Vec::new();
         for part in names.chunks(50) {
             let mut trailers = HeaderMap::new();
-            // HTTP/2 has no other `TE` than `trailers`: with it the whole message is malformed.
+            // HTTP/2 allows only `TE: trailers`: any other value makes the whole message malformed.
             for name in part.iter().filter(|name| version == Version::H1 || **name != "te") {
                 trailers
                     .insert(HeaderName::from_static(name), format!("of {name}").parse().expect("a value"));
@@ -220,7 +220,7 @@ async fn a_modules_trailers_say_nothing_that_a_head_decides_by() {
     }
 }
 
-/// The status of a request with these trailers. Over HTTP/1.1 they are written by hand: a good client leaves most out.
+/// The status of a request with these trailers. Over HTTP/1.1 they are written by hand: a good client omits most.
 async fn post(world: &World, version: Version, bearer: &str, trailers: HeaderMap) -> u16 {
     if version == Version::H2 {
         let frames = vec![Frame::data(Bytes::from_static(b"{}")), Frame::trailers(trailers)];
@@ -239,7 +239,7 @@ async fn post(world: &World, version: Version, bearer: &str, trailers: HeaderMap
     client.head().await.status()
 }
 
-/// The trailers of an answer over HTTP/1.1, as they stand on the wire.
+/// The raw trailers of an answer over HTTP/1.1.
 async fn raw_trailers(world: &World, bearer: &str) -> Vec<(String, String)> {
     let mut client = Raw::client(world).await;
     client

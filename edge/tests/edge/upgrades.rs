@@ -1,5 +1,5 @@
-//! Other protocols: which of them a client may ask a module for, over HTTP/1.1 and over HTTP/2, and what happens to a
-//! request for any other. The module agrees to whatever it is asked for, so that only the edge stands in the way.
+//! Other protocols: which ones a client may request from a module, over HTTP/1.1 and over HTTP/2, and the result for
+//! any other. The module accepts every request, so that only the gateway can refuse it.
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -19,8 +19,8 @@ use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
 
-/// A module that agrees to every upgrade: then it speaks HTTP/2 where it was asked for `h2c`, and echoes otherwise. A
-/// request without an upgrade gets a 200 that names the `Upgrade` and `Connection` headers it saw.
+/// A module that accepts every upgrade: it then speaks HTTP/2 for `h2c`, and echoes otherwise. A request without an
+/// upgrade gets a 200 with the `Upgrade` and `Connection` headers received.
 async fn agrees_to_everything(listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -52,7 +52,7 @@ async fn module(mut upstream: Raw<TcpStream>) {
     }
 }
 
-/// Answers every request with what it was asked, and by whom.
+/// Answers every request with its path and its user.
 async fn http2(stream: TcpStream) {
     let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
     while let Some(Ok((request, mut reply))) = connection.accept().await {
@@ -63,7 +63,7 @@ async fn http2(stream: TcpStream) {
     }
 }
 
-/// What a client gets who asks for this protocol by extended CONNECT, and who then says what the protocol is made for.
+/// The result for a client that requests this protocol by extended CONNECT and then sends the protocol's first bytes.
 async fn by_http2(world: &World, bearer: &str, protocol: &'static str) -> String {
     let io = TokioIo::new(tls(world.tls, &world.root, Version::H2).await);
     let (mut sender, connection) =
@@ -72,7 +72,7 @@ async fn by_http2(world: &World, bearer: &str, protocol: &'static str) -> String
             .expect("HTTP/2");
     let mut tasks = JoinSet::new();
     tasks.spawn(async { drop(connection.await) });
-    // The client may ask once it has the server's settings; an answered request says that it has.
+    // The client may send it once it has the server's settings; an answered request shows that it has.
     let probe = Request::builder().uri("https://localhost:8443/healthz").body(Empty::new());
     sender.send_request(probe.expect("a request")).await.expect("an answer");
     let mut request = Request::builder()

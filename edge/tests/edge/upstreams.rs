@@ -1,4 +1,4 @@
-//! Several hosts, other protocols, and upstreams that misbehave: every way has its answer and its time.
+//! Several hosts, other protocols, and misbehaving upstreams: every failure has its answer and its time limit.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ async fn a_host_that_cannot_be_dialled_is_passed_over() {
     let world = World::with(&[("PLATFORM_MODULE_HOST_TIMESHEET", &hosts)]).await;
     let bearer = world.bearer("alice");
     for _ in 0..40 {
-        // Two connections at a time, so that both hosts that live have work.
+        // Two connections at a time, so that both live hosts have work.
         let auth = [("authorization", bearer.as_str())];
         let (first, second) = tokio::join!(world.post(PATH, &auth, "{}"), world.get(PATH, &auth));
         assert_eq!((first.status, second.status), (200, 200));
@@ -64,7 +64,7 @@ async fn so_many_requests_are_under_way_as_many_wait_and_the_next_is_told_so() {
         }
     };
     timeout(SOON, arrived).await.expect("two are under way");
-    // The third and the fourth wait; whoever comes next is turned away at once, unless one of them has not come yet.
+    // The third and the fourth wait; the next one is refused at once, unless one of them has not arrived yet.
     let turned_away = async {
         loop {
             let began = Instant::now();
@@ -154,7 +154,7 @@ async fn a_websocket_over_http_2_is_translated() {
         request.extensions_mut().expect("extensions").insert(Protocol::from_static("websocket"));
         request.body(http_body_util::Empty::new()).expect("a request")
     };
-    // The client may ask once it has the server's settings; an answered request says that it has.
+    // The client may send it once it has the server's settings; an answered request shows that it has.
     let probe = Request::builder().uri("https://localhost:8443/healthz");
     sender
         .send_request(probe.body(http_body_util::Empty::new()).expect("a request"))
@@ -173,7 +173,7 @@ async fn a_websocket_over_http_2_is_translated() {
         timeout(SOON, stream.read_exact(back)).await.expect("in time").expect("an echo");
         assert_eq!(back, message.as_bytes());
     }
-    // Far more than every window on the way, both ways at once.
+    // Far more than every window on the path, in both directions at once.
     let large: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_be_bytes).collect();
     let (mut read, mut write) = tokio::io::split(stream);
     let mut back = vec![0; large.len()];
@@ -188,7 +188,7 @@ async fn a_websocket_over_http_2_is_translated() {
     assert_eq!(timeout(SOON, read.read(&mut back)).await.expect("in time").expect("the end"), 0);
 }
 
-/// A gRPC-like service without TLS: the body back, and a status in the trailers.
+/// A gRPC-like service without TLS: echoes the body, with a status in the trailers.
 async fn echo_with_trailers(request: Request<Incoming>) -> Result<Response<crate::client::Body>, Infallible> {
     assert_eq!(request.headers()["te"], "trailers");
     assert_eq!(request.uri().authority().expect("an authority").as_str(), "localhost:8443");
@@ -295,7 +295,7 @@ async fn an_upstream_with_tls_is_verified() {
     );
 }
 
-/// What an upstream does once it has the request.
+/// The upstream's behaviour once it has the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Misdeed {
     HangsBeforeHead,
@@ -332,7 +332,7 @@ const MISDEEDS: [Misdeed; 13] = [
 /// How long a drip takes.
 const DRIPS: usize = 20;
 
-/// What goes wrong after the head does so once the client has it: on HTTP/2 a reset may overtake a head.
+/// Faults after the head start once the client has it: on HTTP/2 a reset may overtake a head.
 async fn misbehave(listener: &TcpListener, misdeed: Misdeed, begun: &Notify) {
     let mut upstream = Raw::upstream(listener).await;
     upstream.head().await;
@@ -374,7 +374,7 @@ async fn misbehave(listener: &TcpListener, misdeed: Misdeed, begun: &Notify) {
         Misdeed::Garbage => upstream.send("SSH-2.0-OpenSSH\r\n\r\n").await,
         Misdeed::HugeHead => {
             let line = format!("x: {}\r\n", "x".repeat(10_000));
-            // The edge stops reading long before the ten megabytes are over.
+            // The gateway stops reading long before the ten megabytes are sent.
             let _cut = upstream
                 .stream
                 .write_all(("HTTP/1.1 200 OK\r\n".to_owned() + &line.repeat(1_000)).as_bytes())
@@ -387,11 +387,11 @@ async fn misbehave(listener: &TcpListener, misdeed: Misdeed, begun: &Notify) {
         }
         Misdeed::ClosesAtOnce => return,
     }
-    // Until the edge has had enough of it.
+    // Until the gateway closes the connection.
     upstream.rest().await;
 }
 
-/// What the client sees: a whole answer, or one that broke off.
+/// The client's view: a complete answer, or one that broke off.
 async fn outcome(world: &World, version: Version, bearer: &str, begun: &Notify) -> String {
     let mut client = world.client(version).await;
     let asked = request(Method::POST, PATH, &[("authorization", bearer)], "{}");
@@ -413,7 +413,7 @@ async fn outcome(world: &World, version: Version, bearer: &str, begun: &Notify) 
     }
 }
 
-/// The default budgets: the black hole takes its 2 s and the silent upstreams their 5 s, all at the same time.
+/// The default timeouts: the black hole takes its 2 s and the silent upstreams their 5 s, all at the same time.
 #[tokio::test]
 async fn every_misdeed_of_an_upstream_has_its_answer_and_its_time() {
     let mut running = JoinSet::new();
@@ -463,7 +463,7 @@ async fn every_misdeed_of_an_upstream_has_its_answer_and_its_time() {
     }
 }
 
-/// Answer and time; the upper bounds leave a busy machine some room beyond the budgets.
+/// The answer and the time; the upper bounds allow for a busy machine.
 fn expected(name: &str) -> (&'static str, f64, f64) {
     match name {
         "DialRefused" => ("503, connect_refused", 0.0, 2.0),
@@ -476,7 +476,7 @@ fn expected(name: &str) -> (&'static str, f64, f64) {
     }
 }
 
-/// An address whose queue of connections is full, so that dialling it gets no reply at all.
+/// An address whose backlog is full, so that dialling it gets no reply.
 async fn black_hole() -> (String, TcpListener, Vec<tokio::net::TcpStream>) {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");

@@ -1,5 +1,5 @@
-//! An edge with one scripted backend for everything behind it: foundation services, modules and the provider, each under
-//! its own paths.
+//! A gateway with one scripted backend for everything behind it: foundation services, modules and the provider, each
+//! under its own paths.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) const SUPERADMIN: &str = "/internal/authz/superadmin/";
 pub(crate) const PROVISION: &str = "/internal/identity/provision";
 pub(crate) const DIRECTORY: &str = "/internal/authz/directory/01890a5d-ac96-774b-bcce-b302099a8057/";
 
-/// A running edge.
+/// A running gateway.
 pub(crate) struct World {
     pub(crate) backend: Backend,
     pub(crate) signer: Signer,
@@ -38,7 +38,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An edge that has its keys and its catalog.
+    /// Starts a gateway, and waits for its keys and its catalog.
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
     }
@@ -50,7 +50,7 @@ impl World {
         world
     }
 
-    /// An edge that has just begun.
+    /// A gateway that has just started.
     pub(crate) async fn cold(variables: &[(&str, &str)]) -> Self {
         let backend = Backend::start().await;
         let signer = Signer::new();
@@ -83,7 +83,7 @@ impl World {
         Client::connect(self.tls, &self.root, version).await
     }
 
-    /// The `Authorization` of a subject; the backend provisions it.
+    /// Returns the `Authorization` of a subject, which the backend provisions.
     pub(crate) fn bearer(&self, subject: &str) -> String {
         self.bearer_with(subject, &json!({}))
     }
@@ -94,7 +94,8 @@ impl World {
         format!("Bearer {}", self.signer.token(subject, changes))
     }
 
-    /// authz answers the superadmin question so; who is refused by the role alone has an account that may act.
+    /// Sets authz's answer to the superadmin question; a subject refused only for lack of the role has an active
+    /// account.
     pub(crate) fn superadmin(&self, held: bool, reason: &str) {
         let active = held || reason == "PLATFORM_ROLE_REQUIRED";
         let evidence = json!([{"key": "step", "value": "4"}]);
@@ -102,7 +103,7 @@ impl World {
         self.backend.on_path(SUPERADMIN, Answer::Json(200, json!({ "data": data })));
     }
 
-    /// Writes other TLS files; the edge is not told.
+    /// Writes other TLS files without notifying the gateway.
     pub(crate) fn write_tls_files(&self, chain: &str, key: &str) {
         std::fs::write(self.folder.join("edge.key"), key).expect("a file");
         std::fs::write(self.folder.join("edge.pem"), chain).expect("a file");
@@ -135,7 +136,7 @@ impl Drop for World {
     }
 }
 
-/// One line of registry's stream: timesheet in `state`, the app crm, and two whose backend nobody knows yet.
+/// One line of registry's stream: timesheet in `state`, the app crm, and two apps whose backends are unknown.
 pub(crate) fn snapshot(revision: i64, state: &str) -> String {
     let missing: &[&str] = if state == "MODULE_DEPENDENCY_MISSING" { &["notification"] } else { &[] };
     json!({
@@ -157,7 +158,7 @@ fn settings(backend: &Backend, folder: &std::path::Path, more: &[(&str, &str)]) 
     Settings::from_pairs(variables(backend, folder, more))
 }
 
-/// The variables of an edge in front of this backend.
+/// The variables of a gateway in front of this backend.
 pub(crate) fn variables(
     backend: &Backend,
     folder: &std::path::Path,
@@ -179,7 +180,7 @@ pub(crate) fn variables(
     base_urls.into_iter().chain(own).chain(more).collect()
 }
 
-/// A folder with a certificate for `localhost`, and that certificate.
+/// Creates a folder with a certificate for `localhost`; returns both.
 pub(crate) fn certificate() -> (PathBuf, CertificateDer<'static>) {
     let folder = std::env::temp_dir().join(format!("edge-test-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir_all(&folder).expect("a folder");

@@ -1,4 +1,4 @@
-//! What the edge writes goes out at once, however small, and waits for a reader that has stopped.
+//! The gateway's writes are sent at once, however small, and wait for a stalled reader.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,7 +95,7 @@ async fn a_reader_that_stopped_holds_nobody_up_and_has_missed_nothing_when_it_go
             chunks.send(Bytes::from(vec![chunk; CHUNK_BYTES])).expect("the backend listens");
         }
         drop(chunks);
-        // Far more than every buffer on the way holds; the others are served while it stands still.
+        // Far more than every buffer on the path holds; others are served while this one stalls.
         for _ in 0..50 {
             assert_eq!(world.get("/healthz", &[]).await.status, 200);
         }

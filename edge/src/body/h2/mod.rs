@@ -1,5 +1,5 @@
-//! A request's body on its HTTP/2 stream, and what its client is told meanwhile; `unwanted` is a body that goes on after its
-//! answer.
+//! A request's body on its HTTP/2 stream, and the informational answers to its client; `unwanted` reads a body that
+//! continues after its answer.
 
 pub(crate) mod receiving;
 pub(crate) mod reply;

@@ -1,6 +1,6 @@
-//! [`Receiving`]: a request's body on its stream. The client's window opens as the body is read, so that nothing is read
-//! ahead of whoever sends it on. The last piece of an announced length is held back until the stream's end has come: until
-//! then the request may still turn out to be malformed, and an upstream that has every byte takes it for whole.
+//! [`Receiving`]: a request's body on its stream. Reading opens the client's window, so nothing is buffered ahead of
+//! the sender to the upstream. The last piece of a declared length is held back until the stream has ended: until then
+//! the request may turn out to be malformed, and an upstream with every byte would take it for complete.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,15 +19,15 @@ use crate::http::headers::{has_padded_value, strip_answer};
 
 /// A request's body.
 pub(crate) struct Receiving {
-    /// None where there is no body.
+    /// `None` if there is no body.
     stream: Option<RecvStream>,
-    /// What is still to come, where the client has said how much.
+    /// The bytes still to come, if the client has declared the length.
     left: Option<u64>,
     /// The client waits for a 100.
     expects: bool,
     /// The last piece, while the stream's end is awaited.
     last: Option<Bytes>,
-    /// Come, and not yet read.
+    /// Received, but not yet passed on.
     trailers: Option<HeaderMap>,
     marks: Arc<Marks>,
     reply: Arc<Reply>,
@@ -51,7 +51,7 @@ impl Receiving {
         Self { stream: None, left: Some(0), expects: false, last: None, trailers: None, marks, reply }
     }
 
-    /// The next frame of the body. Whatever ends the stream before its end is the client's fault.
+    /// The next frame of the body. A stream that ends early is the client's fault.
     pub(crate) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl Receiving {
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
                     self.expects = false;
-                    // A stream that is closed meanwhile has no window to open.
+                    // A stream closed in the meantime has no window to open.
                     let _opened = stream.flow_control().release_capacity(data.len());
                     if self.left == Some(count(&data)) && !stream.is_end_stream() {
                         self.last = Some(data);
@@ -108,20 +108,20 @@ impl Receiving {
         Frame::data(data)
     }
 
-    /// Whether nothing more comes.
+    /// Whether the body is complete.
     pub(crate) fn is_end(&self) -> bool {
         let is_held = self.last.is_some() || self.trailers.is_some();
         !is_held && self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
     }
 
-    /// What is still to come, where that is known.
+    /// The bytes still to come, if known.
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 
     /// Passes an informational answer on.
     pub(crate) fn inform(&self, status: StatusCode, headers: &HeaderMap) {
-        // A 100 is the edge's own affair, and is sent when the body is wanted.
+        // The gateway sends its own 100, when the body is wanted.
         if status == StatusCode::CONTINUE {
             return;
         }
@@ -134,7 +134,7 @@ impl Receiving {
 impl Drop for Receiving {
     /// Hands the unread rest of the body to the reply, because the client may still be sending it.
     fn drop(&mut self) {
-        // An announced length is used up only at the stream's end, so most bodies need not be asked.
+        // A declared length reaches 0 only at the stream's end, so most bodies need no query.
         let is_over = self.left == Some(0) && self.last.is_none();
         if let Some(rest) = self.stream.take().filter(|rest| !is_over && !rest.is_end_stream()) {
             self.reply.keep_unread(rest);
@@ -146,8 +146,7 @@ fn count(data: &Bytes) -> u64 {
     u64::try_from(data.len()).unwrap_or(u64::MAX)
 }
 
-/// The length that a head announces once and plainly. The crate holds its sender to that; another announcement says
-/// nothing.
+/// The length that a head declares exactly once and well-formed. `h2` enforces it; any other declaration is ignored.
 pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
     let mut declared = Declared::default();
     for value in headers.get_all(CONTENT_LENGTH) {

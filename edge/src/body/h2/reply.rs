@@ -1,4 +1,4 @@
-//! [`Reply`]: the stream's informational answers and the head of its answer, and the unread rest of the request's body.
+//! [`Reply`]: the stream's informational answers and its answer's head, and the unread rest of the request's body.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -8,8 +8,8 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response, StatusCode};
 
-/// Shared by whoever answers the request and by its body, through which an upstream's informational answers come. Both are
-/// used by one task as a rule, so the lock is hardly ever waited for.
+/// Shared by the task that answers the request and by the request's body, which passes on an upstream's informational
+/// answers. Usually one task uses both, so the lock is hardly ever contended.
 pub(crate) struct Reply {
     reply: Mutex<SendResponse<Bytes>>,
     unread: Mutex<Option<RecvStream>>,
@@ -32,7 +32,7 @@ impl Reply {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// An informational answer. One that can no longer be sent is nobody's loss.
+    /// Sends an informational answer. A failure to send it is only logged.
     pub(crate) fn inform(&self, status: StatusCode, headers: HeaderMap) {
         let mut head = Response::new(());
         *head.status_mut() = status;
@@ -42,7 +42,7 @@ impl Reply {
         }
     }
 
-    /// The head of the answer; its body goes to what this yields, unless it has none.
+    /// Sends the answer's head; its body, if it has one, goes to the returned stream.
     pub(crate) fn answer(&self, head: Response<()>, ended: bool) -> Result<SendStream<Bytes>, h2::Error> {
         self.lock().send_response(head, ended)
     }

@@ -1,18 +1,18 @@
-//! The chunked coding, taken apart as it arrives. Sizes, ends of chunks and trailers are read to the letter.
+//! Parses the chunked coding as it arrives. Sizes, chunk ends and trailers are parsed strictly.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 
 use crate::http::h1::{Fault, head};
 
-/// A size and its extensions; nobody uses the latter.
+/// The maximum of a size with its extensions; extensions are unused in practice.
 const MAX_SIZE_LINE: usize = 256;
 /// Hexadecimal digits of the largest chunk: 256 TiB.
 const MAX_DIGITS: usize = 12;
-/// All trailers together; a checksum and a status need a fraction.
+/// The maximum of all trailers; a checksum and a status need a fraction of it.
 const MAX_TRAILERS: usize = 16 << 10;
 
-/// Where in the coding the next byte stands.
+/// The position of the next byte in the coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunks {
     Size,
@@ -20,14 +20,14 @@ pub(crate) enum Chunks {
         left: u64,
     },
     DataEnd,
-    /// So many bytes of them were looked at.
+    /// The number of bytes already scanned.
     Trailers {
         scanned: usize,
     },
     Done,
 }
 
-/// What could be taken.
+/// The result of one step.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Data(Bytes),
@@ -37,7 +37,7 @@ pub(crate) enum Piece {
 }
 
 impl Chunks {
-    /// Takes the next piece out of what has arrived.
+    /// Takes the next piece from the input.
     pub(crate) fn next(&mut self, input: &mut BytesMut) -> Result<Piece, Fault> {
         loop {
             match *self {
@@ -58,7 +58,7 @@ impl Chunks {
                         input.advance(2);
                         *self = Self::Size;
                     }
-                    _ => return Err(Fault::Malformed("A chunk does not end where it says.")),
+                    _ => return Err(Fault::Malformed("A chunk does not end where its size says.")),
                 },
                 Self::Trailers { scanned } => return self.trailers(input, scanned),
                 Self::Done => return Ok(Piece::End),
@@ -94,10 +94,10 @@ impl Chunks {
     }
 }
 
-/// The size of the next chunk, once its line is whole.
+/// The size of the next chunk, once its line is complete.
 fn size(input: &mut BytesMut) -> Result<Option<u64>, Fault> {
     let Some(end) = memchr::memchr(b'\n', input) else {
-        // The carriage return may be there already.
+        // The carriage return may have arrived already.
         let fits = input.len() <= MAX_SIZE_LINE + 1;
         return if fits { Ok(None) } else { Err(Fault::Malformed("A chunk's size is too long.")) };
     };
@@ -119,7 +119,7 @@ fn size(input: &mut BytesMut) -> Result<Option<u64>, Fault> {
 mod tests {
     use super::*;
 
-    /// Everything that can be taken when the bytes come `step` at a time.
+    /// Everything that can be taken when the bytes arrive `step` at a time.
     fn taken(bytes: &[u8], step: usize) -> Result<(String, Option<HeaderMap>, bool), Fault> {
         let (mut chunks, mut input) = (Chunks::Size, BytesMut::new());
         let (mut data, mut trailers) = (Vec::new(), None);

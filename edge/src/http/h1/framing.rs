@@ -1,10 +1,11 @@
-//! How long a body is. Exactly one header may say so; everything that two readers could take differently is refused. Pure.
+//! Determines a body's length. Exactly one header may declare it; anything that parsers could read differently is
+//! refused. Pure.
 
 use http::{Method, StatusCode};
 
 use crate::http::h1::Fault;
 
-/// Digits of the longest length: far above any body, far below an overflow.
+/// The maximum digits of a length: far more than any body needs, far fewer than would overflow.
 const MAX_DIGITS: usize = 18;
 
 /// Where a body ends.
@@ -12,11 +13,11 @@ const MAX_DIGITS: usize = 18;
 pub(crate) enum Length {
     Exact(u64),
     Chunked,
-    /// With the connection; answers only.
+    /// At the end of the connection; answers only.
     UntilClose,
 }
 
-/// What a head says of its body, as it is read header by header.
+/// The body length that a head declares, collected header by header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Declared<'a> {
     encoding: ErrorParts<'a>,
@@ -31,12 +32,12 @@ enum ErrorParts<'a> {
     Again,
 }
 
-/// The length of the body of a request that declares this.
+/// The length of a request's body.
 pub(crate) fn of_request(declared: Option<Length>) -> Length {
     declared.unwrap_or(Length::Exact(0))
 }
 
-/// The length of the body of an answer to `method` that declares this.
+/// The length of the body of an answer to `method`.
 pub(crate) fn of_answer(method: &Method, status: StatusCode, declared: Option<Length>) -> Length {
     if *method == Method::HEAD || has_no_body(status) {
         return Length::Exact(0);
@@ -44,23 +45,23 @@ pub(crate) fn of_answer(method: &Method, status: StatusCode, declared: Option<Le
     declared.unwrap_or(Length::UntilClose)
 }
 
-/// Whether an answer of this status never has a body.
+/// Whether an answer with this status never has a body.
 pub(crate) fn has_no_body(status: StatusCode) -> bool {
     status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 impl<'a> Declared<'a> {
-    /// A `Transfer-Encoding`.
+    /// Records a `Transfer-Encoding`.
     pub(crate) const fn encoding(&mut self, value: &'a [u8]) {
         self.encoding.say(value);
     }
 
-    /// A `Content-Length`.
+    /// Records a `Content-Length`.
     pub(crate) const fn length(&mut self, value: &'a [u8]) {
         self.length.say(value);
     }
 
-    /// All of it; `None` where nothing is declared.
+    /// The declared length; `None` if nothing is declared.
     pub(crate) fn read(self) -> Result<Option<Length>, Fault> {
         match (self.encoding, self.length) {
             (ErrorParts::Again, _) => Err(Fault::Malformed("There is more than one Transfer-Encoding.")),
@@ -76,7 +77,7 @@ impl<'a> Declared<'a> {
                 Err(Fault::Malformed("The Transfer-Encoding is not chunked."))
             }
             (ErrorParts::Once(_), ErrorParts::Once(_)) => {
-                Err(Fault::Malformed("There are a Transfer-Encoding and a Content-Length."))
+                Err(Fault::Malformed("There is both a Transfer-Encoding and a Content-Length."))
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Heads: the bytes up to the empty line, whole, become a request or an answer. Values stay slices of those bytes.
+//! Parses heads: the complete bytes up to the empty line become a request or an answer. Values stay slices of those
+//! bytes.
 
 use std::mem::MaybeUninit;
 
@@ -10,15 +11,16 @@ use httparse::{ParserConfig, Status};
 use crate::http::h1::framing::{Declared, Length};
 use crate::http::h1::{Fault, framing};
 
-/// Headers of one head; the edge's own limit is far below, and the array is only reserved, not filled.
+/// Headers per head; the configured limit is far lower, and the array is only reserved, not initialised.
 pub(crate) const MAX_HEADERS: usize = 512;
-/// Trailers of one body.
+/// Trailers per body.
 const MAX_TRAILERS: usize = 64;
-/// Room for the headers that the edge adds, so that the map does not grow: to a request its correlation, who forwards it and
-/// its host; to an answer the correlation, its origins, a rate limit and the demand of TLS.
+/// Room for the headers that the gateway adds, so that the map does not grow: to a request its correlation id,
+/// forwarding headers and host; to an answer the correlation id, CORS headers, a rate limit and
+/// `Strict-Transport-Security`.
 const REQUEST_ROOM: usize = 8;
 const ANSWER_ROOM: usize = 7;
-/// The longest target that `http` can hold.
+/// The longest target that the `http` crate can hold.
 const MAX_URI: usize = 65_000;
 
 /// A request without its body.
@@ -30,7 +32,7 @@ pub(crate) struct RequestHead {
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     pub(crate) length: Length,
-    /// The client wants no other exchange on this connection.
+    /// The client allows no further exchange on this connection.
     pub(crate) close: bool,
     /// The client waits for a 100 before it sends the body.
     pub(crate) expects: bool,
@@ -40,15 +42,16 @@ pub(crate) struct RequestHead {
 #[derive(Debug)]
 pub(crate) struct AnswerHead {
     pub(crate) status: StatusCode,
-    /// Without what an ordinary answer says to this hop alone: what it says is in the other fields.
+    /// The headers, without those that an ordinary answer addresses to this hop alone: their content is in the other
+    /// fields.
     pub(crate) headers: HeaderMap,
-    /// What it says of its body's length; a fault only for whoever wants to know.
+    /// The declared length of the body; a fault matters only to callers that need the length.
     pub(crate) declared: Result<Option<Length>, Fault>,
     pub(crate) close: bool,
 }
 
-/// Where the head ends, when its end is there; bytes before `from` were looked at before. Every line ends with a carriage
-/// return and a line feed: a bare one is read differently by different servers, and is a fault as soon as it comes.
+/// Returns where the head ends, if its end has arrived; bytes before `from` have been scanned before. Every line ends
+/// with CRLF: servers read a bare line feed differently, so it is a fault as soon as it arrives.
 pub(crate) fn end(input: &[u8], from: usize) -> Result<Option<usize>, Fault> {
     for at in memchr::memchr_iter(b'\n', input.get(from..).unwrap_or_default()) {
         match input.get(..=from + at) {
@@ -60,7 +63,7 @@ pub(crate) fn end(input: &[u8], from: usize) -> Result<Option<usize>, Fault> {
     Ok(None)
 }
 
-/// A request's whole head.
+/// Parses a request's complete head.
 pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
     let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -77,7 +80,7 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
     let mut parts = ToThisHop::default();
     let mut headers = HeaderMap::with_capacity(parsed.headers.len() + REQUEST_ROOM);
     for header in &*parsed.headers {
-        // All of them stay: what they are to nobody else is judged where the request is.
+        // All headers stay: the guard judges later which concern only this hop.
         parts.hear(header);
         append(&mut headers, raw, header)?;
     }
@@ -96,7 +99,7 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
     })
 }
 
-/// An answer's whole head.
+/// Parses an answer's complete head.
 pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
     let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
@@ -107,7 +110,7 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
     let mut parts = ToThisHop::default();
     let mut headers = HeaderMap::with_capacity(parsed.headers.len() + ANSWER_ROOM);
     for header in &*parsed.headers {
-        // What comes with another protocol is somebody else's affair.
+        // On a protocol switch every header is kept.
         if !parts.hear(header) || status == StatusCode::SWITCHING_PROTOCOLS {
             append(&mut headers, raw, header)?;
         }
@@ -115,7 +118,7 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
     Ok(AnswerHead { status, headers, declared: parts.declared.read(), close: old || parts.close })
 }
 
-/// What a head says to this hop.
+/// The parts of a head that are addressed to this hop.
 #[derive(Default)]
 struct ToThisHop<'a> {
     declared: Declared<'a>,
@@ -124,8 +127,8 @@ struct ToThisHop<'a> {
 }
 
 impl<'a> ToThisHop<'a> {
-    /// Listens to a header, and tells whether an answer says nothing to anybody else by it. A `Connection` that names headers
-    /// does: they are to be taken out, by whoever passes the answer on.
+    /// Reads a header, and returns whether it is addressed to this hop alone. A `Connection` that names headers is not:
+    /// the code that passes the answer on must remove those.
     fn hear(&mut self, header: &httparse::Header<'a>) -> bool {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         let items = || header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -153,7 +156,7 @@ impl<'a> ToThisHop<'a> {
     }
 }
 
-/// The lines after a body, the empty one among them.
+/// Parses the lines after a body, including the empty one.
 pub(crate) fn trailers(raw: &Bytes) -> Result<HeaderMap, Fault> {
     let mut slots = [httparse::EMPTY_HEADER; MAX_TRAILERS];
     match httparse::parse_headers(raw, &mut slots) {
@@ -234,7 +237,7 @@ mod tests {
         assert_eq!((head.headers.len(), head.close, head.declared), (0, true, Ok(Some(Length::Chunked))));
         assert!(read("HTTP/1.0 200 OK\r\n\r\n").close);
         let head = read("HTTP/1.1 200 OK\r\nconnection: close, x-secret\r\nx-secret: 1\r\n\r\n");
-        assert_eq!(names(&head), ["connection", "x-secret"], "whoever passes it on has to see what it names");
+        assert_eq!(names(&head), ["connection", "x-secret"], "the forwarding code must see what it names");
         assert!(head.close);
         let head = read("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
         assert_eq!(names(&head), ["connection", "upgrade"]);

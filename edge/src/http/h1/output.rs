@@ -1,5 +1,5 @@
-//! Bytes on their way out: heads and small pieces of bodies are gathered, so that an answer is one write; a large piece
-//! goes out beside what was gathered, without being copied.
+//! Outgoing bytes: heads and small pieces of bodies are buffered, so that an answer is one write; a large piece is
+//! written after the buffer without being copied.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -10,28 +10,28 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio::io::AsyncWrite;
 
-/// The most that is gathered: one TLS record.
+/// The maximum buffered: one TLS record.
 const MAX_HELD: usize = 16 << 10;
-/// A head and a small body fit at once.
+/// Fits a head and a small body.
 const FIRST_CAPACITY: usize = 2 << 10;
-/// The last chunk, and where trailers begin.
+/// The last chunk's size line, after which trailers start.
 const LAST_CHUNK: &[u8] = b"0\r\n";
 const LINE_END: &[u8] = b"\r\n";
 
-/// How a body says where it ends.
+/// How a body's end is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
-    /// Its length is in the head, or there is none.
+    /// By the length in the head, or there is no body.
     Plain,
     Chunked,
 }
 
-/// What is still to be written.
+/// The bytes still to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     held: Vec<u8>,
     sent: usize,
-    /// Follows what is held.
+    /// Follows the buffered bytes.
     piece: Bytes,
     /// A line end follows the piece.
     piece_is_chunk: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// The first line of a request.
+    /// Writes the first line of a request.
     pub(crate) fn put_request_line(&mut self, method: &Method, uri: &Uri) {
         self.make_room();
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -48,7 +48,7 @@ impl Output {
         }
     }
 
-    /// The first line of an answer.
+    /// Writes the first line of an answer.
     pub(crate) fn put_status_line(&mut self, status: StatusCode) {
         self.make_room();
         for part in ["HTTP/1.1 ", status.as_str(), " ", status.canonical_reason().unwrap_or_default()] {
@@ -76,7 +76,7 @@ impl Output {
         self.held.extend_from_slice(bytes);
     }
 
-    /// A piece of a body; call it only while there [`Self::is_full`] says no.
+    /// Writes a piece of a body; call it only while [`Self::is_full`] returns `false`.
     pub(crate) fn put_data(&mut self, data: Bytes, coding: Coding) {
         if data.is_empty() {
             return;
@@ -97,7 +97,7 @@ impl Output {
         }
     }
 
-    /// The end of a body.
+    /// Writes the end of a body.
     pub(crate) fn put_end(&mut self, coding: Coding, trailers: Option<&HeaderMap>) {
         if coding == Coding::Chunked {
             self.put(LAST_CHUNK);
@@ -108,17 +108,17 @@ impl Output {
         }
     }
 
-    /// Whether something has to go out before more may be put.
+    /// Whether bytes must be sent before more may be put.
     pub(crate) const fn is_full(&self) -> bool {
         !self.piece.is_empty() || self.held.len() >= MAX_HELD
     }
 
-    /// What waits.
+    /// The number of bytes still to be sent.
     pub(crate) const fn left(&self) -> usize {
         self.held.len() - self.sent + self.piece.len()
     }
 
-    /// Sends until there is room again.
+    /// Sends until there is room.
     pub(crate) fn poll_room<S>(&mut self, socket: &mut S, context: &mut Context<'_>) -> Poll<io::Result<()>>
     where
         S: AsyncWrite + Unpin,
@@ -210,13 +210,13 @@ impl Output {
 }
 
 thread_local! {
-    /// The buffer that the worker's connections lend each other: what is put is sent at once as a rule, so that one is enough
-    /// for all of them, and is still in the core's nearest memory. An idle connection keeps none.
+    /// A buffer that the worker's connections share: output is usually sent at once, so one suffices for all of them,
+    /// and it stays in the core's cache. An idle connection keeps none.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 fn give_back(mut held: Vec<u8>) {
-    // A piece that went out by itself had none.
+    // A piece that was sent by itself used no buffer.
     if (1..=2 * MAX_HELD).contains(&held.capacity()) {
         held.clear();
         SPARE.set(held);
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes `room` bytes a write, and remembers each.
+    /// Takes `room` bytes per write, and records each.
     struct Socket {
         room: usize,
         writes: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! A body on its way in, by its length: what has arrived becomes frames without being copied.
+//! Reads a body by its length: input becomes frames without being copied.
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
@@ -7,7 +7,7 @@ use crate::http::h1::Fault;
 use crate::http::h1::chunks::{Chunks, Piece};
 use crate::http::h1::framing::Length;
 
-/// What is still to come of a body.
+/// The rest of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reader {
     Exact { left: u64 },
@@ -15,7 +15,7 @@ pub(crate) enum Reader {
     UntilClose,
 }
 
-/// What could be taken.
+/// The result of one step.
 #[derive(Debug)]
 pub(crate) enum Taken {
     Frame(Frame<Bytes>),
@@ -36,7 +36,7 @@ impl Reader {
         }
     }
 
-    /// Whether nothing more comes, as far as is known without another byte.
+    /// Whether the body is complete, as far as is known without another byte.
     pub(crate) const fn is_done(&self) -> bool {
         match self {
             Self::Exact { left } => *left == 0,
@@ -53,12 +53,12 @@ impl Reader {
         self.size().map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 
-    /// Whether the end of the connection here is the end of the body.
+    /// Whether the body may end with the connection here.
     pub(crate) const fn may_end_here(&self) -> bool {
         matches!(self, Self::UntilClose) || self.is_done()
     }
 
-    /// Takes the next frame out of what has arrived.
+    /// Takes the next frame from the input.
     pub(crate) fn next(&mut self, input: &mut BytesMut) -> Result<Taken, Fault> {
         match self {
             Self::Exact { left: 0 } => Ok(Taken::End),
@@ -82,7 +82,7 @@ impl Reader {
     }
 }
 
-/// The first bytes; the whole buffer is handed over without being cut.
+/// Takes the first `length` bytes; the whole buffer is handed over without being split.
 fn take_front(input: &mut BytesMut, length: usize) -> Bytes {
     if length == input.len() { std::mem::take(input).freeze() } else { input.split_to(length).freeze() }
 }

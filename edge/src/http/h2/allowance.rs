@@ -1,31 +1,31 @@
-//! [`Allowance`]: how many frames an HTTP/2 client may send that bring no work. A flood of them costs the edge more than the
-//! client. `h2` limits resets before a stream is accepted, broken rules, empty DATA and CONTINUATION; this limits the rest,
-//! with open streams as without.
+//! [`Allowance`]: limits frames of an HTTP/2 client that carry no work. A flood of them costs the gateway more than the
+//! client. `h2` limits resets before a stream is accepted, protocol errors, empty DATA and CONTINUATION; this limits
+//! the rest, with and without open streams.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Frames ahead of any progress, and resets ahead of any whole answer. Honest clients send dozens: settings, the priorities
-/// of a page, the resets of a page that the user leaves. nghttp2 allows as many resets.
+/// Frames ahead of any progress, and resets ahead of any complete answer. Honest clients send dozens: settings, a
+/// page's priorities, the resets when the user leaves a page. nghttp2 allows as many resets.
 pub(crate) const MAX_AHEAD: u32 = 1_000;
-/// Time gives one back this often, 33 a second as in nghttp2. Clients that cancel requests or send keep-alive pings stay
-/// below it, and that many cost the edge next to nothing.
+/// One is given back per this interval: 33 a second, as in nghttp2. Clients that cancel requests or send keep-alive
+/// pings stay below this rate, and that many cost the gateway next to nothing.
 pub(crate) const ONE_BACK_EVERY: Duration = Duration::from_millis(30);
-/// What each HEADERS or DATA frame of an answer earns: a client that reads one may open the windows of the stream and of the
-/// connection, and measure bandwidth with a PING. So neither a long download nor a stream of small messages uses the
-/// allowance up.
+/// Earned by each HEADERS or DATA frame of an answer: a client that reads one may open the windows of the stream and of
+/// the connection, and measure bandwidth with a PING. So neither a long download nor a stream of small messages
+/// exhausts the allowance.
 pub(crate) const EARNED_BY_ANSWER_FRAME: u32 = 3;
-/// What may be earned and not used yet: the edge has written a frame long before it reads what the client sends when it has
-/// read it. So much is for all that a window of the usual 65,535 bytes holds, in the smallest frames there are; a client has
-/// to take as many frames from the edge before it can send these.
+/// The maximum earned and unused: the gateway writes a frame long before it reads the client's response to it. Covers
+/// everything that a window of the usual 65,535 bytes holds in the smallest possible frames; a client must read as many
+/// frames before it can send these.
 pub(crate) const MAX_EARNED: u32 = 65_535 * EARNED_BY_ANSWER_FRAME;
 
 /// What one client may still send.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     demands: Bucket,
-    /// Acknowledgements for which answers have paid.
+    /// Acknowledgements paid for by answers.
     earned: u32,
     resets: Bucket,
 }
@@ -35,12 +35,12 @@ impl Allowance {
         Self { demands: Bucket { full_at: now }, earned: 0, resets: Bucket { full_at: now } }
     }
 
-    /// A frame that brings no work came; `false` when it is one too many.
+    /// Counts a frame without work; `false` if it exceeds the limit.
     pub(crate) fn demand(&mut self, now: Instant) -> bool {
         self.demands.take(now)
     }
 
-    /// The same of a frame that clients send when they have read an answer's.
+    /// Counts a frame that clients send after reading a frame of an answer.
     pub(crate) fn acknowledgement(&mut self, now: Instant) -> bool {
         match self.earned.checked_sub(1) {
             Some(left) => {
@@ -51,12 +51,12 @@ impl Allowance {
         }
     }
 
-    /// A stream was reset by the client; `false` when it is one too many.
+    /// Counts a stream reset by the client; `false` if it exceeds the limit.
     pub(crate) fn reset(&mut self, now: Instant) -> bool {
         self.resets.take(now)
     }
 
-    /// A HEADERS or DATA frame went to the client, and may have been the end of its answer.
+    /// Records a HEADERS or DATA frame sent to the client, and whether it ended the answer.
     pub(crate) fn answer_frame(&mut self, is_end: bool) {
         self.earned = self.earned.saturating_add(EARNED_BY_ANSWER_FRAME).min(MAX_EARNED);
         if is_end {
@@ -65,7 +65,7 @@ impl Allowance {
     }
 }
 
-/// A token bucket, stored as the moment at which it will be full again.
+/// A token bucket, stored as the time at which it is full again.
 #[derive(Debug)]
 struct Bucket {
     full_at: Instant,
@@ -78,7 +78,7 @@ impl Bucket {
     }
 
     fn give_back(&mut self) {
-        // Before the beginning of the clock nothing is taken.
+        // Stays unchanged if the clock cannot represent an earlier time.
         self.full_at = self.full_at.checked_sub(ONE_BACK_EVERY).unwrap_or(self.full_at);
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         let begun = Instant::now();
         let mut allowance = Allowance::new(begun);
         assert_eq!(taken(&mut allowance, begun), MAX_AHEAD);
-        // The one that was too many is taken as well.
+        // The excess frame is counted too.
         assert_eq!(taken(&mut allowance, begun + ONE_BACK_EVERY * 11), 10);
         assert_eq!(taken(&mut allowance, begun + Duration::from_hours(1)), MAX_AHEAD);
     }
@@ -122,7 +122,7 @@ mod tests {
         (0..MAX_AHEAD).for_each(|_| allowance.answer_frame(false));
         let mut later = now + ONE_BACK_EVERY;
         assert_eq!(taken(&mut allowance, later), MAX_AHEAD * (1 + EARNED_BY_ANSWER_FRAME));
-        // The one that was too many is taken as well.
+        // The excess frame is counted too.
         later += ONE_BACK_EVERY * (MAX_AHEAD + 1);
         assert_eq!(taken(&mut allowance, later), MAX_AHEAD, "what was used is used");
         (0..MAX_EARNED).for_each(|_| allowance.answer_frame(false));

@@ -1,8 +1,8 @@
-//! [`Blocks`]: follows the client's header blocks as they are read, for what the crate `h2` drops without a word and what makes
-//! a request malformed: the fragment of a `:path`, pseudo-headers in trailers (RFC 9113, 8.1), and malformed fields (8.1.1), for
-//! which `h2` would end the connection, or which it would overlook in a block that is cut within a literal. It tells by
-//! [`Marks`] whose requests these are, and changes nothing but blocks of the last kind (`mend`). A block is passed on once it is
-//! whole: nearly all come so, and are not copied.
+//! [`Blocks`]: tracks the client's header blocks as they are read, for what the `h2` crate drops silently and for what
+//! makes a request malformed: the fragment of a `:path`, pseudo-headers in trailers (RFC 9113, 8.1), and malformed
+//! fields (8.1.1), for which `h2` would end the connection, or which it would overlook in a block that is split within
+//! a literal. [`Marks`] report the affected streams. Only blocks of the last kind are rewritten (`mend`). A block is
+//! passed on once it is complete: nearly all arrive so, and are not copied.
 
 use std::io;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::http::h2::fields::Fields;
 use crate::http::h2::mend::mend;
 
-/// The client's greeting before its first frame (RFC 9113, 3.4).
+/// The client's connection preface (RFC 9113, 3.4).
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 const HEADERS: u8 = 1;
@@ -26,26 +26,27 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 const PRIORITY_BYTES: usize = 5;
-/// Bytes of one frame; `h2` ends the connection for more.
+/// The maximum size of a frame; `h2` ends the connection for more.
 pub(crate) const MAX_FRAME_BYTES: usize = 16 << 10;
-/// Marks that wait for their streams. `h2` hands streams over before it reads on for long, so an honest client has none.
+/// Marks waiting for their streams. `h2` hands streams over promptly, so an honest client has none.
 const MAX_MARKS: usize = 1_024;
 
-/// The streams whose requests are malformed, from the socket to those who accept the streams and read their bodies.
+/// The streams whose requests are malformed; shared by the socket and the code that accepts the streams and reads their
+/// bodies.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     any: AtomicBool,
-    /// How many messages were malformed.
+    /// The number of malformed messages.
     malformed: AtomicUsize,
     streams: Mutex<Marked>,
 }
 
-/// What is wrong with a request.
+/// The defect of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Its target has a fragment.
     Fragment,
-    /// A field of it is malformed, and is not what it was.
+    /// A field is malformed, and has been rewritten.
     Malformed,
 }
 
@@ -54,12 +55,12 @@ struct Marked {
     streams: Vec<(u32, Mark)>,
     /// Streams with malformed trailers. An entry stays if the stream's body is never read to its end.
     trailers: Vec<u32>,
-    /// The header blocks cannot be followed any more; every request counts as marked.
+    /// The header blocks cannot be tracked any more; every request counts as malformed.
     is_lost: bool,
 }
 
 impl Marks {
-    /// What is wrong with this stream's request. Streams are asked for in the order in which they were opened.
+    /// Returns the defect of this stream's request. Call it in the order in which streams were opened.
     pub(crate) fn take(&self, stream: u32) -> Option<Mark> {
         if self.any.load(Ordering::Acquire) { self.take_marked(stream) } else { None }
     }
@@ -74,7 +75,7 @@ impl Marks {
         found
     }
 
-    /// Whether this stream's trailers, which have come, are malformed.
+    /// Whether this stream's trailers, which have arrived, are malformed.
     #[cold]
     pub(crate) fn take_trailers(&self, stream: u32) -> bool {
         let mut marked = self.lock();
@@ -84,18 +85,18 @@ impl Marks {
         found
     }
 
-    /// How many messages on the connection were malformed.
+    /// The number of malformed messages on the connection.
     pub(crate) fn malformed(&self) -> usize {
         self.malformed.load(Ordering::Relaxed)
     }
 
-    /// One more message was malformed.
+    /// Counts another malformed message.
     #[cold]
     pub(crate) fn count(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Marks a stream's trailers where it is not told what is wrong with its head.
+    /// Marks a stream's request, or its trailers if `head` is `None`.
     #[cold]
     fn mark(&self, stream: u32, head: Option<Mark>) {
         let mut marked = self.lock();
@@ -126,26 +127,26 @@ impl Marked {
     }
 }
 
-/// A client's socket whose header blocks are followed.
+/// A client's socket with its header blocks tracked.
 #[derive(Debug)]
 pub(crate) struct Blocks<S> {
     socket: S,
     frames: Frames,
-    /// A block that did not come at once, from the first byte of its first frame's payload on.
+    /// A block that has not arrived in full, from the first byte of its first frame's payload on.
     held: BytesMut,
     /// How much of `held` can be passed on.
     whole: usize,
 }
 
 impl<S> Blocks<S> {
-    /// `max_parts`: frames of one block; `h2` ends the connection for more.
+    /// `max_parts`: the maximum frames per block; `h2` ends the connection for more.
     pub(crate) fn new(socket: S, max_parts: usize) -> (Self, Arc<Marks>) {
         let marks = Arc::new(Marks::default());
         let frames = Frames::new(Arc::clone(&marks), max_parts);
         (Self { socket, frames, held: BytesMut::new(), whole: 0 }, marks)
     }
 
-    /// Passes on what is whole of the block that was held; `false` when nothing is.
+    /// Passes on the complete part of the held bytes; `false` if there is none.
     fn pass_on(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
         let length = self.whole.min(buffer.remaining());
         buffer.put_slice(self.held.get(..length).unwrap_or_default());
@@ -157,7 +158,7 @@ impl<S> Blocks<S> {
         length > 0
     }
 
-    /// Bytes have come behind those that are held.
+    /// Appends bytes that arrived after the held ones.
     #[cold]
     fn hold(&mut self, came: &[u8]) {
         let from = self.held.len();
@@ -166,7 +167,7 @@ impl<S> Blocks<S> {
     }
 }
 
-/// Where the client's frames are. Places are those in the bytes that are read together.
+/// The position in the client's frames. Offsets refer to the bytes of one `read`.
 #[derive(Debug)]
 struct Frames {
     preface_left: usize,
@@ -176,15 +177,15 @@ struct Frames {
     kind: u8,
     flags: u8,
     stream: u32,
-    /// The highest stream that was opened.
+    /// The highest stream opened so far.
     opened: u32,
-    /// The header block does not open its stream.
+    /// The header block belongs to trailers.
     is_trailer: bool,
-    /// Where the payload under way begins.
+    /// Where the current payload starts.
     payload: usize,
-    /// Where the header block under way begins.
+    /// Where the current header block starts.
     block: Option<usize>,
-    /// Its parts in the frames that have come; empty while it is in its first frame.
+    /// Its parts in complete frames; empty while it is in its first frame.
     parts: Vec<Range<usize>>,
     max_parts: usize,
     fields: Fields,
@@ -214,8 +215,8 @@ impl Frames {
         }
     }
 
-    /// Reads from this place on. Yields how many of the bytes can be passed on: the others are a block that is not whole, and
-    /// must stand at the beginning next time.
+    /// Scans the bytes from this offset. Returns how many of them can be passed on: the rest is an incomplete block,
+    /// and must stand at the beginning next time.
     fn read(&mut self, bytes: &mut [u8], mut from: usize) -> usize {
         let skipped = (bytes.len() - from).min(self.preface_left);
         self.preface_left -= skipped;
@@ -233,7 +234,7 @@ impl Frames {
         }
     }
 
-    /// Places are counted from the block's beginning from now on.
+    /// Rebases the offsets to the block's start.
     #[cold]
     fn begin_at(&mut self, block: usize) -> usize {
         self.block = Some(0);
@@ -244,10 +245,10 @@ impl Frames {
         block
     }
 
-    /// Yields where the bytes go on.
+    /// Consumes a frame's head; returns where the bytes continue.
     fn pass_head(&mut self, bytes: &mut [u8], from: usize) -> usize {
         let rest = bytes.get(from..).unwrap_or_default();
-        // As a rule a head comes at once, and is not copied.
+        // A head usually arrives at once, and is not copied.
         if let (0, Some(head)) = (self.head_filled, rest.first_chunk()) {
             self.whole_head(*head, bytes, from + HEAD_BYTES);
             return from + HEAD_BYTES;
@@ -268,7 +269,7 @@ impl Frames {
         (self.kind, self.flags, self.payload) = (kind, flags, payload);
         // The highest bit is reserved.
         let stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
-        // Within a block nothing comes but the rest of it, and nothing of a block comes outside.
+        // CONTINUATION frames belong to an open block, and nothing else may come within one.
         let goes_on = kind == CONTINUATION && stream == self.stream;
         if self.block.is_some() != (kind == CONTINUATION) || self.block.is_some() && !goes_on {
             return self.lose();
@@ -300,7 +301,7 @@ impl Frames {
         matches!(self.kind, HEADERS | CONTINUATION)
     }
 
-    /// A frame of a header block has come to its end.
+    /// Ends a frame of a header block.
     fn frame(&mut self, bytes: &mut [u8], end: usize) {
         let payload = self.payload..end;
         let part = bytes.get(payload).and_then(|bytes| self.part(bytes));
@@ -327,7 +328,7 @@ impl Frames {
         }
     }
 
-    /// What of a frame's payload belongs to its header block: from where, and how long; `None` when it is malformed.
+    /// The part of a frame's payload that belongs to its header block, as start and length; `None` if it is malformed.
     fn part(&self, payload: &[u8]) -> Option<(usize, usize)> {
         let (mut start, mut padding) = (0, 0);
         if self.kind == HEADERS && self.flags & PADDED != 0 {
@@ -339,7 +340,7 @@ impl Frames {
         Some((start, payload.len().checked_sub(start)?.checked_sub(padding)?))
     }
 
-    /// A block of several frames is whole.
+    /// Completes a block of several frames.
     #[cold]
     fn join(&mut self, bytes: &mut [u8]) {
         let parts = std::mem::take(&mut self.parts);
@@ -369,7 +370,7 @@ impl Frames {
         }
     }
 
-    /// `h2` ends the connection for the same reason. Until it does, nothing passes.
+    /// Gives up tracking. `h2` ends the connection for the same reason; until it does, no request passes.
     #[cold]
     fn lose(&mut self) {
         self.is_lost = true;
@@ -443,7 +444,7 @@ mod tests {
     use super::*;
 
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    /// `:path: /a#b` and `:path: /a`, neither indexed.
+    /// `:path: /a#b` and `:path: /a`, not indexed.
     const WITH: &[u8] = b"\x04\x04/a#b";
     const WITHOUT: &[u8] = b"\x04\x02/a";
 
@@ -454,7 +455,7 @@ mod tests {
         [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
     }
 
-    /// Reads bytes in pieces. Yields the marks, and what was passed on.
+    /// Reads bytes in pieces. Returns the marks, and what was passed on.
     fn read(bytes: &[u8], step: usize) -> (Arc<Marks>, Vec<u8>) {
         let marks = Arc::new(Marks::default());
         let mut frames = Frames::new(Arc::clone(&marks), MAX_PARTS);
@@ -587,7 +588,7 @@ mod tests {
             ]
             .concat()
         };
-        // Three zeros are 15 bits; what is left over is filled with fields that are right.
+        // Three zeros are 15 bits; the rest is filled with well-formed fields.
         let mended = b"\x82\x40\x82\x00\x01\x82\x00\x01\x90\x90\x90";
         for step in [1, 2, 3, 5, 8, 13, 1_000] {
             let (marks, passed) = read(&bytes(upper), step);

@@ -1,7 +1,7 @@
-//! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment, whether
-//! there is any pseudo-header, and which fields make the message malformed for `h2`: where fields begin and end, and which
-//! entries of the dynamic table are which. `h2` looks at each frame of a block by itself and forgets what it found in one that
-//! ends within a literal, so that this cannot be left to it. Everything else is.
+//! [`Fields`]: parses header blocks (HPACK, RFC 7541) as far as needed to tell whether a `:path` has a fragment,
+//! whether there is any pseudo-header, and which fields make the message malformed for `h2`. This takes the bounds of
+//! fields and the entries of the dynamic table. `h2` parses each frame of a block separately and forgets a defect found
+//! in one that ends within a literal, so this check cannot be left to it. Everything else is.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,9 +10,9 @@ use http::{HeaderValue, Method, StatusCode};
 
 use crate::http::h2::text::{Text, number};
 
-/// `SETTINGS_HEADER_TABLE_SIZE`, which the edge leaves as it is.
+/// `SETTINGS_HEADER_TABLE_SIZE`, which the gateway leaves at its default.
 const MAX_TABLE_BYTES: usize = 4_096;
-/// What an entry costs beside its name and value (RFC 7541, 4.1).
+/// The cost of an entry besides its name and value (RFC 7541, 4.1).
 const ENTRY_OVERHEAD: usize = 32;
 /// Lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [usize; 61] = [
@@ -25,11 +25,11 @@ const SCHEME: usize = 6;
 /// `transfer-encoding` in the static table.
 const TRANSFER_ENCODING: usize = 57;
 
-/// What a field is here.
+/// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Regular,
-    /// It may say `trailers` and nothing else (RFC 9113, 8.2.2).
+    /// Its only allowed value is `trailers` (RFC 9113, 8.2.2).
     Te,
     Authority,
     Method,
@@ -38,12 +38,12 @@ enum Kind {
     PathWithFragment,
     Protocol,
     Status,
-    /// `h2` takes it for a fault of the whole connection, or it is a field of one connection (RFC 9113, 8.2.2).
+    /// `h2` treats it as a connection error, or it is a connection-specific field (RFC 9113, 8.2.2).
     Malformed,
 }
 
 impl Kind {
-    /// A field of a name in the static table.
+    /// The kind of a field whose name is in the static table.
     const fn of_static(index: usize) -> Self {
         match index {
             1 => Self::Authority,
@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// A field of this name.
+    /// The kind of a field with this name.
     fn of(name: &[u8]) -> Self {
         match name {
             b":path" => Self::Path,
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// A field of this kind of name with a value; `None` where the value cannot be decoded.
+    /// The kind of a field with this value; `None` if the value cannot be decoded.
     fn with(self, value: Text<'_>) -> Option<Self> {
         let is_right = match self {
             Self::Malformed => false,
@@ -102,7 +102,7 @@ impl Kind {
         })
     }
 
-    /// Which pseudo-header it is, a bit for each; 0 where it is none.
+    /// The bit of the pseudo-header; 0 if it is none.
     const fn pseudo(self) -> u8 {
         match self {
             Self::Regular | Self::Te | Self::Malformed => 0,
@@ -116,7 +116,7 @@ impl Kind {
     }
 }
 
-/// Whether a name may have this byte: those of a token (RFC 9110, 5.6.2), and no capital letters.
+/// Whether a name may contain this byte: token characters (RFC 9110, 5.6.2) except capital letters.
 const fn is_of_name(byte: u8) -> bool {
     matches!(
         byte,
@@ -124,16 +124,16 @@ const fn is_of_name(byte: u8) -> bool {
     )
 }
 
-/// What is in a header block.
+/// The content of a header block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// A `:path` with a fragment.
     pub(crate) fragment: bool,
-    /// A field that makes the message malformed for `h2`, or one that refers to such a field of an earlier block.
+    /// A field that makes the message malformed for `h2`, or a reference to such a field of an earlier block.
     pub(crate) malformed: bool,
-    /// Any field but pseudo-headers.
+    /// Any field other than a pseudo-header.
     regular: bool,
-    /// The pseudo-headers, by their bits.
+    /// The pseudo-headers, as bits.
     pseudo: u8,
 }
 
@@ -143,7 +143,7 @@ impl Seen {
         self.pseudo != 0
     }
 
-    /// Whether the field is right where it stands: pseudo-headers come first, and once each (RFC 9113, 8.3).
+    /// Records a field. Returns whether it may stand here: pseudo-headers come first, and once each (RFC 9113, 8.3).
     fn see(&mut self, kind: Kind) -> bool {
         let is_right = kind != Kind::Malformed && (kind.pseudo() == 0 || self.has_room_for(kind));
         self.fragment |= kind == Kind::PathWithFragment;
@@ -159,12 +159,12 @@ impl Seen {
     }
 }
 
-/// A literal of a block.
+/// A literal field of a block.
 struct Literal<'a> {
-    /// Of its name; 0 where the name is a text.
+    /// The index of its name; 0 if the name is a string.
     index: usize,
     name_bytes: usize,
-    /// What its name is.
+    /// The kind given by its name.
     name: Kind,
     kind: Kind,
     value: Text<'a>,
@@ -176,12 +176,12 @@ struct Entry {
     name_bytes: usize,
     value_bytes: usize,
     kind: Kind,
-    /// How long its name is for `h2`, where that is no pseudo-header; it may not be the client's.
+    /// The length of its name in the table of `h2`, if that is no pseudo-header; it may differ from the client's name.
     regular_bytes: Option<usize>,
 }
 
 impl Literal<'_> {
-    /// The entry that the table keeps of it.
+    /// The entry that the table keeps for it.
     fn entry(&self) -> Option<Entry> {
         let regular_bytes = (self.name.pseudo() == 0).then_some(self.name_bytes);
         let value_bytes = self.value.decoded_bytes()?;
@@ -195,10 +195,10 @@ impl Entry {
     }
 }
 
-/// What of a block, from its first malformed field on, the table keeps.
+/// The parts of a block, from its first malformed field on, that the table keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Malformed {
-    /// Where that field begins; `None` in a block that is well formed.
+    /// Where that field starts; `None` in a well-formed block.
     pub(crate) start: Option<usize>,
     pub(crate) kept: Vec<Kept>,
 }
@@ -207,11 +207,11 @@ pub(crate) struct Malformed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) range: Range<usize>,
-    /// What `h2` is to see in its place, where it is malformed.
+    /// Its replacement for `h2`, if it is malformed.
     pub(crate) instead: Option<Instead>,
 }
 
-/// A literal that takes as much of the table as another.
+/// A literal that takes the same space in the table as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Instead {
     pub(crate) name: Name,
@@ -220,20 +220,20 @@ pub(crate) struct Instead {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// The one at this place of a table.
+    /// The name at this index of the tables.
     Indexed(usize),
-    /// A text of so many bytes.
+    /// A string of this length.
     Text(usize),
 }
 
 /// The dynamic table of one direction of one connection.
 #[derive(Debug)]
 pub(crate) struct Fields {
-    /// The newest first.
+    /// Newest first.
     entries: VecDeque<Entry>,
     bytes: usize,
     most: usize,
-    /// In the last block.
+    /// The malformed fields of the last block.
     malformed: Malformed,
 }
 
@@ -245,7 +245,8 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// Reads a whole header block; `None` when it cannot be followed, or when `h2` cannot be kept from ending the connection.
+    /// Parses a complete header block; `None` if it cannot be tracked, or if `h2` cannot be kept from ending the
+    /// connection.
     pub(crate) fn read(&mut self, block: &[u8]) -> Option<Seen> {
         self.malformed = Malformed::default();
         let mut rest = block;
@@ -258,7 +259,7 @@ impl Fields {
                     let literal = self.literal(&mut rest, 6)?;
                     (literal.kind, Some(literal))
                 }
-                // It stands before all fields (RFC 7541, 4.2); `h2` looks at each frame by itself.
+                // A size update must precede all fields (RFC 7541, 4.2); `h2` checks this per frame only.
                 2 if any => return None,
                 2 => {
                     self.resize(number(&mut rest, 5)?)?;
@@ -285,18 +286,18 @@ impl Fields {
         Some(seen)
     }
 
-    /// Takes what was malformed in the last block; its memory goes with it.
-    pub(crate) fn take_malformed(&mut self) -> Malformed {
-        std::mem::take(&mut self.malformed)
+    /// The malformed fields of the last block.
+    pub(crate) const fn malformed(&self) -> &Malformed {
+        &self.malformed
     }
 
-    /// Entries of the table.
+    /// The number of entries in the table.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// A field in letters.
+    /// Parses a literal field.
     fn literal<'a>(&self, rest: &mut &'a [u8], prefix: u32) -> Option<Literal<'a>> {
         let index = number(rest, prefix)?;
         let (name, name_bytes) = if index == 0 {
@@ -309,11 +310,12 @@ impl Fields {
         Some(Literal { index, name_bytes, name, kind: name.with(value)?, value })
     }
 
-    /// What is to stand for a malformed literal that is kept; `None` where nothing can.
+    /// Returns the replacement for a malformed literal that the table keeps; `None` if there is none.
     #[cold]
     fn mend(&self, literal: &Literal<'_>, entry: &mut Entry, seen: &mut Seen) -> Option<Instead> {
         let bytes = entry.name_bytes + entry.value_bytes;
-        // A pseudo-header whose value alone is wrong leaves those behind it in their places.
+        // A pseudo-header with only a malformed value is replaced by a pseudo-header, so that those after it stay
+        // valid.
         let pseudo = match literal.name {
             Kind::Authority => Some((1, Kind::Authority)),
             Kind::Method | Kind::Status | Kind::Scheme => Some((SCHEME, Kind::Scheme)),
@@ -333,8 +335,8 @@ impl Fields {
         Some(Instead { name, value_bytes: bytes.checked_sub(name_bytes)? })
     }
 
-    /// A name of a regular field for a malformed literal of so many bytes, where there can be one as long as its own, and how
-    /// long it is for `h2`. There is no name of no bytes.
+    /// Returns a regular name for the replacement of a malformed literal of this size, as long as the original name if
+    /// possible, and its length for `h2`. Empty names are impossible.
     fn regular_name(&self, literal: &Literal<'_>, bytes: usize) -> Option<(Name, usize)> {
         match (literal.index, literal.name_bytes) {
             (0, 1..) => return Some((Name::Text(literal.name_bytes), literal.name_bytes)),
@@ -345,7 +347,7 @@ impl Fields {
                 }
             }
         }
-        // The first after the pseudo-headers; of several as long any will do.
+        // The first after the pseudo-headers; any of equal length will do.
         let regular = (1..).zip(STATIC_NAMES).filter(|(index, _)| Kind::of_static(*index) == Kind::Regular);
         let of_same_length = regular.clone().find(|(_, length)| *length == literal.name_bytes);
         let longest = || regular.filter(|(_, length)| *length <= bytes).max_by_key(|(_, length)| *length);
@@ -569,7 +571,7 @@ mod tests {
         }
     }
 
-    /// Where a block's first malformed field begins, and what is to be left of it from there on.
+    /// Where a block's first malformed field starts, and what remains of it from there on.
     type Left = (Option<usize>, Vec<(Range<usize>, Option<Instead>)>);
 
     fn malformed(fields: &mut Fields, block: &[u8]) -> Option<Left> {
@@ -636,11 +638,11 @@ mod tests {
             (&b"\x40\x01A\x011\x00\x01a\x011\x40\x01a\x011"[..], 0, vec![(0..5, text(1, 1)), (10..15, None)]),
             (b"\x40\x0aconnection\x05close", 0, vec![(0..18, text(10, 5))]),
             (b"\x79\x07chunked", 0, vec![(0..9, indexed(40, 7))]),
-            // Its value alone is wrong, and those behind it keep their places.
+            // Only its value is malformed, and those after it keep their places.
             (b"\x42\x03G T\x41\x01a", 0, vec![(0..5, indexed(SCHEME, 3)), (5..8, None)]),
             (b"\x44\x02/\xff", 0, vec![(0..4, indexed(4, 2))]),
             (b"\x87\x42\x03G T\x44\x01/", 1, vec![(1..6, indexed(36, 3)), (6..9, indexed(22, 1))]),
-            // Out of its place.
+            // Out of order.
             (b"\x82\x43\x01P", 1, vec![(1..4, indexed(36, 1))]),
             (b"\x90\x44\x01/", 1, vec![(1..4, indexed(22, 1))]),
             // Without a name.
@@ -663,7 +665,7 @@ mod tests {
             "by its name"
         );
         assert_eq!(malformed(&mut fields, b"\x40\x01a\x011\xbe"), Some((None, vec![])));
-        // Its name has a byte here that the value has not.
+        // Here its name has a byte that the value does not.
         assert!(malformed(&mut fields, b"\x40\x00\x011").is_some());
         let longer = malformed(&mut fields, b"\x7e\x0212");
         assert_eq!(longer, Some((Some(0), vec![(0..4, indexed(62, 1))])));

@@ -1,13 +1,12 @@
-//! Follows the frames of an HTTP/2 connection, head by head, for what `h2` does not look at: a greeting without SETTINGS, a
-//! header block that does not come to its end, and floods of frames that bring no work. It judges nothing else, and changes
-//! nothing.
+//! Tracks the frames of an HTTP/2 connection, head by head, for what `h2` does not check: a preface without SETTINGS,
+//! an unfinished header block, and floods of frames without work. Checks nothing else, and changes nothing.
 
 use h2::Reason;
 use tokio::time::Instant;
 
 use crate::http::h2::allowance::Allowance;
 
-/// The client's greeting before its first frame (RFC 9113, 3.4).
+/// The client's connection preface (RFC 9113, 3.4).
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 
@@ -18,21 +17,21 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
-/// On SETTINGS.
+/// A flag of SETTINGS.
 const ACK: u8 = 1;
 /// One setting: its identifier and its value.
 const SETTING_BYTES: usize = 6;
-/// Identifier of the largest header list that a peer takes (RFC 9113, 6.5.2).
+/// The identifier of the header list limit (RFC 9113, 6.5.2).
 const MAX_HEADER_LIST_SIZE: u16 = 6;
-/// On DATA and HEADERS.
+/// A flag of DATA and HEADERS.
 const END_STREAM: u8 = 1;
-/// On HEADERS and CONTINUATION.
+/// A flag of HEADERS and CONTINUATION.
 const END_HEADERS: u8 = 4;
 
-/// DATA frames shorter than this cost more to remember than they bring; `h2` draws the line here, too.
+/// DATA frames shorter than this cost more memory than they carry; `h2` uses the same threshold.
 const SMALL: usize = 256;
-/// Small frames after which the streams they are for, and other connections, have their turn: what waits for a stream is
-/// remembered frame by frame, and more than this is not needed to keep the stream at work.
+/// Small frames after which reading yields to the frames' streams and to other connections: input is queued frame by
+/// frame, and a stream needs no more than this to stay busy.
 const SMALL_AT_ONCE: u32 = 512;
 
 /// The frames of a connection, in both directions.
@@ -41,23 +40,22 @@ pub(crate) struct Frames {
     received: Heads,
     sent: Heads,
     part: Part,
-    /// The client's first frame has come, which must be SETTINGS.
+    /// The client's first frame, which must be SETTINGS, has arrived.
     greeted: bool,
-    /// A header block has begun, and no frame with its end has.
+    /// A header block has started and not ended.
     block_open: bool,
     allowance: Allowance,
-    /// Small frames since the last pause, but for those of heads.
+    /// Small frames since the last pause, except those of heads.
     small: u32,
 }
 
-/// The frames that an upstream sends: counts the short ones, whatever their type, and reads of its settings what `h2` does not
-/// heed.
+/// The frames that an upstream sends: counts short frames of any type, and reads the setting that `h2` ignores.
 #[derive(Debug)]
 pub(crate) struct UpstreamFrames {
     heads: Heads,
-    /// Since the last pause.
+    /// Short frames since the last pause.
     short: u32,
-    /// The settings whose frame is under way.
+    /// The SETTINGS frame being read.
     settings: Option<Settings>,
 }
 
@@ -66,8 +64,8 @@ impl UpstreamFrames {
         Self { heads: Heads::after(0), short: 0, settings: None }
     }
 
-    /// Takes the next bytes, and tells whether it is time for others to have their turn; that begins a new count. `settings`
-    /// gets what each SETTINGS frame says of the largest header list.
+    /// Takes the next bytes, and returns whether it is time to yield, which resets the count. `settings` gets the
+    /// header list limit of each SETTINGS frame, if it has one.
     pub(crate) fn receive(&mut self, mut bytes: &[u8], mut settings: impl FnMut(Option<u32>)) -> bool {
         while !bytes.is_empty() {
             if let Some(read) = &mut self.settings {
@@ -92,7 +90,7 @@ impl UpstreamFrames {
     }
 }
 
-/// Reads the payload of a SETTINGS frame.
+/// Parses the payload of a SETTINGS frame.
 #[derive(Debug, Default)]
 struct Settings {
     setting: [u8; SETTING_BYTES],
@@ -118,22 +116,22 @@ impl Settings {
     }
 }
 
-/// What the payload under way belongs to.
+/// The kind of the current payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// A piece of a header block.
+    /// Part of a header block.
     Head,
     Other,
 }
 
-/// What is unfinished after some bytes.
+/// Whether a request head is unfinished after some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HalfHead {
-    /// Nothing that begins or belongs to a request head.
+    /// No unfinished head.
     None,
-    /// One that began in these bytes.
+    /// A head that started in these bytes.
     Began,
-    /// The same as before them.
+    /// The same head as before these bytes.
     Still,
 }
 
@@ -150,7 +148,7 @@ impl Frames {
         }
     }
 
-    /// Whether it is time for others to have their turn; asking begins a new count.
+    /// Whether it is time to yield; asking resets the count.
     pub(crate) fn is_pause_due(&mut self) -> bool {
         let due = self.small >= SMALL_AT_ONCE;
         if due {
@@ -159,7 +157,7 @@ impl Frames {
         due
     }
 
-    /// Takes the next bytes of the client, and tells whether they end within a request head. An error ends the connection.
+    /// Takes the client's next bytes, and returns whether they end within a request head. An error ends the connection.
     pub(crate) fn receive(&mut self, mut bytes: &[u8], now: Instant) -> Result<HalfHead, Reason> {
         let mut half = if self.in_head() { HalfHead::Still } else { HalfHead::None };
         while !bytes.is_empty() {
@@ -176,7 +174,7 @@ impl Frames {
         Ok(half)
     }
 
-    /// Takes the next bytes that went to the client.
+    /// Takes the next bytes sent to the client.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if let Some(Head { kind: DATA | HEADERS, flags, .. }) = self.sent.next(&mut bytes) {
@@ -185,7 +183,8 @@ impl Frames {
         }
     }
 
-    /// Within the greeting, a frame's head (which may be that of HEADERS), or an open header block.
+    /// Whether the position is within the preface, a frame's head (which may be that of HEADERS), or an open header
+    /// block.
     const fn in_head(&self) -> bool {
         let in_payload = self.received.payload_left > 0 && matches!(self.part, Part::Head);
         !self.greeted || self.received.filled > 0 || self.block_open || in_payload
@@ -206,19 +205,19 @@ impl Frames {
             self.small = self.small.saturating_add(1);
         }
         let in_bounds = match head.kind {
-            // A request, a body, or the end of one: work.
+            // A request, a body, or the end of a body carries work.
             HEADERS | CONTINUATION if head.length > 0 => true,
             DATA if head.length > 0 || head.flags & END_STREAM != 0 => true,
             RST_STREAM => self.allowance.reset(now),
             WINDOW_UPDATE | PING => self.allowance.acknowledgement(now),
-            // All others, of whatever type: even an answer to a PING was not asked for.
+            // All others, of any type, do not: even the answer to a PING was not requested.
             _ => self.allowance.demand(now),
         };
         if in_bounds { Ok(()) } else { Err(Reason::ENHANCE_YOUR_CALM) }
     }
 }
 
-/// Finds the heads of one direction's frames.
+/// Finds the frame heads of one direction.
 #[derive(Debug)]
 struct Heads {
     bytes: [u8; HEAD_BYTES],
@@ -234,12 +233,12 @@ struct Head {
 }
 
 impl Heads {
-    /// The first head stands behind so many bytes.
+    /// The first head follows after this many bytes.
     const fn after(bytes: usize) -> Self {
         Self { bytes: [0; HEAD_BYTES], filled: 0, payload_left: bytes }
     }
 
-    /// Passes over the rest of a payload, or takes of the next head what is there; yields the head when it is whole.
+    /// Skips the rest of a payload, or reads part of the next head; returns the head when it is complete.
     fn next(&mut self, bytes: &mut &[u8]) -> Option<Head> {
         if self.payload_left > 0 {
             let skipped = bytes.len().min(self.payload_left);
@@ -247,7 +246,7 @@ impl Heads {
             *bytes = bytes.get(skipped..).unwrap_or_default();
             return None;
         }
-        // As a rule a head comes at once, and is not copied.
+        // A head usually arrives at once, and is not copied.
         if let (0, Some((head, rest))) = (self.filled, bytes.split_first_chunk()) {
             *bytes = rest;
             return Some(self.head(head));
@@ -291,7 +290,7 @@ mod tests {
         for (one, pauses) in [(&short, 2), (&frame(PING, 0, &[0; 8]), 2), (&long, 0)] {
             let mut frames = UpstreamFrames::new();
             let due = (0..=2 * SMALL_AT_ONCE).filter(|_| {
-                // In two pieces, so that a head is followed over the end of a read.
+                // In two pieces, so that a head spans two reads.
                 let (beginning, end) = one.split_at(5);
                 let (first, second) = (frames.receive(beginning, |_| {}), frames.receive(end, |_| {}));
                 first || second
@@ -321,7 +320,7 @@ mod tests {
         }
     }
 
-    /// A client, all of whose frames come at one moment.
+    /// A client, all of whose frames arrive at one moment.
     struct Client {
         frames: Frames,
         now: Instant,
@@ -343,12 +342,12 @@ mod tests {
             self.frames.receive(bytes, self.now).expect("nothing that ends the connection")
         }
 
-        /// How many of a frame are taken before one is too many.
+        /// How many of a frame are accepted before one exceeds the limit.
         fn taken(&mut self, bytes: &[u8]) -> u32 {
             let taken = (0..MAX_AHEAD * 3)
                 .find(|_| self.frames.receive(bytes, self.now) == Err(Reason::ENHANCE_YOUR_CALM))
                 .unwrap_or(u32::MAX);
-            // Nobody reads on after an error but a test.
+            // Only a test reads on after an error.
             self.frames.received.payload_left = 0;
             taken
         }
@@ -425,7 +424,7 @@ mod tests {
             (CONTINUATION, END_HEADERS, b""),
         ] {
             let mut client = Client::greeted();
-            // One went with the greeting.
+            // The preface used one.
             assert_eq!(client.taken(&frame(kind, flags, payload)), MAX_AHEAD - 1, "{kind} {flags}");
             let mut client = Client::greeted();
             assert_eq!(client.taken(&frame(RST_STREAM, 0, b"1234")), MAX_AHEAD, "of their own");
@@ -448,7 +447,7 @@ mod tests {
     fn a_pause_is_due_after_so_many_small_frames() {
         let mut client = Client::greeted();
         let small = frame(DATA, 0, b"small");
-        // The greeting is one of them.
+        // The preface counts as one of them.
         client.read(&small.repeat(usize::try_from(SMALL_AT_ONCE - 2).expect("a count")));
         client.read(&[&[0, 1, 0, DATA, 0, 0, 0, 0, 1], &[0; SMALL][..]].concat());
         assert!(!client.frames.is_pause_due());
@@ -475,7 +474,7 @@ mod tests {
             client.frames.send(&answer[..cut]);
             client.frames.send(&answer[cut..]);
             assert_eq!(client.taken(&ping), 3 * EARNED_BY_ANSWER_FRAME, "{cut}");
-            // One too many was taken.
+            // One past the limit was counted.
             client.frames.send(&frame(DATA, END_STREAM, b""));
             assert_eq!(client.taken(&frame(RST_STREAM, 0, b"1234")), 1, "{cut}");
         }

@@ -1,25 +1,26 @@
-//! Rewrites, within its own bytes, a header block that is malformed for `h2`. The crate takes a name or a value that HTTP does
-//! not know for a fault of HPACK (`hpack::Header::new` yields a `DecoderError`, which `codec::framed_read` answers with GOAWAY),
-//! where RFC 9113, 8.1.1 asks for an error of the one stream; and it resets the stream of a block that is malformed before its
-//! last frame, and then takes the next frame for an error of the connection. From its first malformed field on only those are
-//! left that the dynamic table keeps, and what stands for a malformed one takes as much of the table, so that both tables stay
+//! Rewrites in place a header block that is malformed for `h2`. The crate treats an invalid name or value as an HPACK
+//! error (`hpack::Header::new` returns a `DecoderError`, which `codec::framed_read` answers with GOAWAY), where RFC
+//! 9113, 8.1.1 demands a stream error; and it resets the stream of a block that is malformed before its last frame, and
+//! then treats the next frame as a connection error. From the first malformed field on, the rewritten block contains
+//! only fields that the dynamic table keeps, and the replacement of a malformed field takes the same space in the
+//! table, so that both tables stay in step. The request is reset in any case.
 //! the same. The request is reset in any case.
 
 use crate::http::h2::fields::{Instead, Malformed, Name};
 use crate::http::h2::text::CODED;
 
-/// A literal that is kept in the table; its index has the six bits below.
+/// A literal that the table keeps; its index is in the six bits below.
 const KEPT: u8 = 0x40;
-/// The largest index of one byte, and one more.
+/// The largest index that fits in one byte, plus one.
 const FULL_INDEX: usize = 0x3f;
-/// Bits of the shortest code, of `0`, all of them zeros.
+/// Bits of the shortest code, that of `0`, all of them zero.
 const ZERO_BITS: usize = 5;
-/// The beginning of a field of one `0` as its name, which is not kept.
+/// The start of a field named `0` that the table does not keep.
 const SPARE_FIELD: [u8; 3] = [0, 1, b'0'];
-/// A field of the static table, `accept-encoding`, for what is shorter.
+/// A field of the static table, `accept-encoding`, to fill shorter gaps.
 const SPARE_BYTE: u8 = 0x90;
 
-/// Rewrites a block; `None` where it cannot be. What is left over stands at the end, as fields that are right.
+/// Rewrites a block; `None` if that is impossible. Spare bytes at the end are filled with well-formed fields.
 pub(crate) fn mend(block: &mut [u8], malformed: &Malformed) -> Option<()> {
     let Some(start) = malformed.start else { return Some(()) };
     let mut mended = Vec::with_capacity(block.len());
@@ -36,7 +37,7 @@ pub(crate) fn mend(block: &mut [u8], malformed: &Malformed) -> Option<()> {
     Some(())
 }
 
-/// A literal of zeros that is kept in the table.
+/// Writes a literal of zeros that the table keeps.
 fn put_literal(to: &mut Vec<u8>, literal: &Instead) {
     match literal.name {
         Name::Indexed(index) => put_number(to, KEPT, FULL_INDEX, index),
@@ -48,10 +49,10 @@ fn put_literal(to: &mut Vec<u8>, literal: &Instead) {
     put_zeros(to, literal.value_bytes);
 }
 
-/// Fields of so many bytes.
+/// Writes filler fields of this total length.
 fn put_spare(to: &mut Vec<u8>, mut bytes: usize) {
     while let Some(room) = bytes.checked_sub(SPARE_FIELD.len() + 1) {
-        // The length of the value takes one byte or more of them.
+        // The length of the value itself takes one byte or more.
         let value = (0..4).filter_map(|more| room.checked_sub(more)).find(|value| {
             let mut length = Vec::new();
             put_number(&mut length, 0, FULL, *value);
@@ -67,22 +68,23 @@ fn put_spare(to: &mut Vec<u8>, mut bytes: usize) {
     to.resize(to.len() + bytes, SPARE_BYTE);
 }
 
-/// A text of so many zeros, Huffman-coded: no text of that length is shorter.
+/// Writes a string of `count` zeros, Huffman-coded: no string of that length is shorter.
 fn put_zeros(to: &mut Vec<u8>, count: usize) {
     let bits = count * ZERO_BITS;
     let length = bits.div_ceil(8);
     put_number(to, CODED, FULL, length);
     to.resize(to.len() + length, 0);
     if let Some(last) = to.last_mut().filter(|_| length > 0) {
-        // The rest of the last byte is ones.
+        // The rest of the last byte is padded with ones.
         *last = (1 << (length * 8 - bits)) - 1;
     }
 }
 
-/// The largest length of one byte, and one more.
+/// The largest length that fits in one byte, plus one.
 const FULL: usize = 0x7f;
 
-/// A number behind the bits of its first byte; `full` is the largest one there, and one more (RFC 7541, 5.1).
+/// Writes a number after the bits of its first byte; `full` is the largest value that fits there, plus one (RFC 7541,
+/// 5.1).
 fn put_number(to: &mut Vec<u8>, bits: u8, full: usize, number: usize) {
     let mut byte = |value: usize| to.push(u8::try_from(value).unwrap_or(u8::MAX));
     if number < full {
@@ -116,7 +118,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     struct Field {
-        /// 0: the name is a text.
+        /// 0: the name is a string.
         index: u8,
         is_kept: bool,
         is_coded: bool,
@@ -167,7 +169,7 @@ mod tests {
         )
     }
 
-    /// HEADERS with the end of the stream, and CONTINUATION behind each of these places.
+    /// HEADERS with END_STREAM, and a CONTINUATION after each of these offsets.
     fn frames(stream: u8, block: &[u8], cuts: &[usize]) -> Vec<u8> {
         let (mut frames, mut from, mut kind) = (Vec::new(), 0, [1, 1]);
         for to in cuts.iter().copied().chain([block.len()]) {
@@ -180,7 +182,8 @@ mod tests {
         frames
     }
 
-    /// What `h2` makes of these blocks, each the whole of a request and cut at its places: the headers of those that it yields.
+    /// Feeds these blocks, each a whole request split at its offsets, to `h2`; returns the headers of those that it
+    /// accepts.
     fn read_by_h2(blocks: &[(Vec<u8>, Vec<usize>)]) -> Result<Vec<HeaderMap>, h2::Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -193,7 +196,7 @@ mod tests {
             let (server, _marks) = Blocks::new(server, 11);
             let mut connection = h2::server::handshake(server).await?;
             let mut read = Vec::new();
-            // All bytes are buffered already, so an `accept` that waits means that none is left.
+            // All bytes are buffered already, so a pending `accept` means that none is left.
             while let Ok(Some(request)) =
                 tokio::time::timeout(Duration::from_millis(1), connection.accept()).await
             {

@@ -1,13 +1,13 @@
-//! [`Text`]: a string as it stands in a header block, in letters or Huffman-coded (RFC 7541, 5.2), and the numbers before it.
+//! [`Text`]: a string in a header block, literal or Huffman-coded (RFC 7541, 5.2), and integers.
 
 use std::borrow::Cow;
 
-/// Continued bytes of a number; `h2` takes no more.
+/// Continuation bytes of a number; `h2` accepts no more.
 const MAX_NUMBER_BYTES: u32 = 4;
-/// Set where a string is Huffman-coded.
+/// Set if a string is Huffman-coded.
 pub(crate) const CODED: u8 = 0x80;
 
-/// A number with a prefix of so many bits (RFC 7541, 5.1).
+/// Reads a number with a prefix of `prefix` bits (RFC 7541, 5.1).
 pub(crate) fn number(rest: &mut &[u8], prefix: u32) -> Option<usize> {
     let full = u8::MAX.checked_shr(8 - prefix)?;
     let (first, mut after) = rest.split_first()?;
@@ -31,7 +31,7 @@ pub(crate) fn number(rest: &mut &[u8], prefix: u32) -> Option<usize> {
     Some(value)
 }
 
-/// A string as it stands in a block.
+/// A string as encoded in a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
     bytes: &'a [u8],
@@ -47,7 +47,7 @@ impl<'a> Text<'a> {
         Some(Self { bytes, is_coded })
     }
 
-    /// How many bytes it has when it is decoded; `None` where it cannot be.
+    /// The decoded length in bytes; `None` if the string cannot be decoded.
     pub(crate) fn decoded_bytes(self) -> Option<usize> {
         if self.is_coded { symbols(self.bytes, |_| {}) } else { Some(self.bytes.len()) }
     }
@@ -61,8 +61,8 @@ impl<'a> Text<'a> {
         Some(Cow::Owned(decoded))
     }
 
-    /// Whether it surely holds nothing but visible ASCII and spaces. All other codes begin with nine ones, and next to no text
-    /// has nine of them, so that nothing is decoded here.
+    /// Whether the string certainly contains only visible ASCII and spaces. All other codes start with nine ones, and
+    /// hardly any text contains nine ones, so this check decodes nothing.
     pub(crate) fn is_visible(self) -> bool {
         if self.is_coded {
             !has_nine_ones(self.bytes)
@@ -75,7 +75,7 @@ impl<'a> Text<'a> {
         if !self.is_coded {
             return Some(memchr::memchr(b'#', self.bytes).is_some());
         }
-        // Its code begins with nine ones, too.
+        // The code of `#` starts with nine ones, too.
         if !has_nine_ones(self.bytes) {
             return Some(false);
         }
@@ -85,17 +85,17 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Codes of one length.
+/// The codes of one length.
 #[derive(Clone, Copy)]
 struct Codes {
     bits: u32,
-    /// What lies just above them, left-aligned in 32 bits.
+    /// The first value above them, left-aligned in 32 bits.
     limit: u64,
-    /// How many codes there are up to them.
+    /// The number of codes up to this length.
     count: u64,
 }
 
-/// How many codes there are of each length in bits (RFC 7541, appendix B): codes are ordered by their length.
+/// The number of codes per length in bits (RFC 7541, appendix B): codes are ordered by length.
 const LENGTHS: [Codes; 21] = {
     const COUNTS: [(u32, u64); 21] = [
         (5, 10),
@@ -118,7 +118,7 @@ const LENGTHS: [Codes; 21] = {
         (26, 15),
         (27, 19),
         (28, 29),
-        // The fourth one ends a text, and must not be in it.
+        // The fourth one is the end-of-string symbol, which must not occur in a string.
         (30, 3),
     ];
     let mut lengths = [Codes { bits: 0, limit: 0, count: 0 }; 21];
@@ -133,7 +133,7 @@ const LENGTHS: [Codes; 21] = {
     lengths
 };
 
-/// What the codes stand for, in their order.
+/// The symbols of the codes, in order.
 const SYMBOLS: [u8; 256] = [
     48, 49, 50, 97, 99, 101, 105, 111, 115, 116, 32, 37, 45, 46, 47, 51, 52, 53, 54, 55, 56, 57, 61, 65, 95,
     98, 100, 102, 103, 104, 108, 109, 110, 112, 114, 117, 58, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77,
@@ -149,7 +149,7 @@ const SYMBOLS: [u8; 256] = [
     220, 249, 10, 13, 22,
 ];
 
-/// Reads a Huffman-coded text: `each` gets every byte of it. Yields how many there are.
+/// Decodes a Huffman-coded string, passing every byte to `each`. Returns the number of bytes.
 fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
     let mut bytes = text.iter();
     // Left-aligned in 64 bits.
@@ -168,7 +168,7 @@ fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
         let codes = LENGTHS.into_iter().find(|codes| window < codes.limit)?;
         filled = filled.checked_sub(codes.bits)?;
         bits <<= codes.bits;
-        // How many codes of this length lie above this one.
+        // The number of codes of this length above this one.
         let above = (codes.limit - 1 - window) >> (32 - codes.bits);
         each(*SYMBOLS.get(usize::try_from(codes.count - 1 - above).ok()?)?);
         count += 1;
@@ -192,7 +192,7 @@ fn has_nine_ones(text: &[u8]) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    /// A text in Huffman's code.
+    /// A string in Huffman code.
     pub(in crate::http::h2) fn encoded(text: &[u8]) -> Vec<u8> {
         let mut bits: Vec<bool> = Vec::new();
         for byte in text {

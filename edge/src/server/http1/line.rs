@@ -1,5 +1,5 @@
-//! [`Line`]: a client's socket with what was read and not yet understood, and what is not yet written. Its one task holds
-//! it together with the request's body, which reads from it, so its lock is never waited for.
+//! [`Line`]: a client's socket with its unparsed input and its unsent output. One task owns it together with the
+//! request's body, which reads from it, so its lock is never contended.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,13 +24,14 @@ use crate::http::headers::strip_answer;
 use crate::http::quantum::Quantum;
 use crate::upstream::socket::ClientSocket;
 
-/// Read at once while a head is awaited. On the stack, so that an idle connection keeps no buffer.
+/// Bytes per read while a head is awaited. On the stack, so that an idle connection keeps no buffer.
 const HEAD_READ: usize = 8 << 10;
-/// Read at once of a body.
+/// Bytes per read of a body.
 const BODY_READ: usize = 32 << 10;
-/// Taken in of what a client sends ahead of its answer.
+/// The maximum buffered of requests sent ahead of an answer.
 const MAX_PIPELINED: usize = 64 << 10;
-/// Room above the edge's limits, so that a request a little past them is answered by the way, with its route's label.
+/// Slack above the configured limits, so that the pipeline answers a request slightly above them, with its route's
+/// label.
 const SLACK: usize = 64 << 10;
 /// A method, a version and two spaces.
 const FIRST_LINE: usize = 64;
@@ -41,13 +42,13 @@ pub(crate) struct Line<S>(Mutex<Wire<S>>);
 struct Wire<S> {
     socket: S,
     input: BytesMut,
-    /// Bytes of `input` that were looked at.
+    /// Bytes of `input` already scanned.
     scanned: usize,
     reader: Reader,
     quantum: Quantum,
     /// The client waits for a 100.
     expects: bool,
-    /// The body cannot be read on.
+    /// The body cannot be read further.
     broken: bool,
     /// The client sends nothing more.
     half_closed: bool,
@@ -74,8 +75,8 @@ impl<S> Line<S> {
         self.wire().reader.is_done()
     }
 
-    /// Begins the answer. `fill` is told whether another request may follow, as far as is known now. A client that waits for
-    /// a 100 is not told to go on after that.
+    /// Starts the answer. `fill` is told whether, as far as is known, another request may follow. A client that still
+    /// waits for a 100 gets none after this.
     pub(crate) fn put_answer<T>(&self, fill: impl FnOnce(&mut Output, bool) -> T) -> T {
         let wire = &mut *self.wire();
         let unasked = std::mem::take(&mut wire.expects);
@@ -105,7 +106,7 @@ impl<S: ClientSocket> Line<S> {
         if wire.output.left() > 0 && matches!(wire.poll_send(context), Poll::Ready(Err(_))) {
             return Poll::Ready(());
         }
-        // While a body is under way, whoever wants it reads.
+        // While a body is arriving, its consumer reads from the socket.
         while wire.reader.is_done() && !wire.half_closed && wire.input.len() < MAX_PIPELINED {
             match ready!(wire.poll_read(context)) {
                 Ok(0) => wire.half_closed = true,
@@ -118,8 +119,8 @@ impl<S: ClientSocket> Line<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
-    /// The next request's head, whose body can then be read; `Ok(None)` when the client has left between requests,
-    /// `Err(None)` when it has left within one. `has_input` when some of it has come.
+    /// Reads the next request's head, after which its body can be read. `Ok(None)`: the client left between requests;
+    /// `Err(None)`: it left within one. Sets `has_input` if part of the head has arrived.
     pub(crate) fn poll_head(
         &self,
         context: &mut Context<'_>,
@@ -152,14 +153,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         self.wire().poll_send(context)
     }
 
-    /// Sends everything and says goodbye.
+    /// Sends everything and shuts the socket down.
     pub(crate) fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wire = &mut *self.wire();
         ready!(wire.poll_send(context))?;
         Pin::new(&mut wire.socket).poll_shutdown(context)
     }
 
-    /// Reads the body to its end; `false` when it is longer than `left`, or broke off.
+    /// Reads the body to its end; `false` if it is longer than `left` or broke off.
     pub(crate) fn poll_discard(&self, context: &mut Context<'_>, left: &mut usize) -> Poll<bool> {
         let mut wire = self.wire();
         loop {
@@ -175,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         }
     }
 
-    /// Reads whatever comes until the client leaves, or `left` has come.
+    /// Reads and drops input until the client leaves or `left` bytes have arrived.
     pub(crate) fn poll_drain(&self, context: &mut Context<'_>, left: &mut usize) -> Poll<()> {
         let mut wire = self.wire();
         loop {
@@ -198,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let Some(end) = end.filter(|end| *end <= most) else {
             self.scanned = self.input.len();
             let first_line = limits.uri.saturating_add(SLACK).saturating_add(FIRST_LINE);
-            // Looked at once it is too long, and not again with every byte that comes.
+            // Scanned once when too long, not again with every byte that arrives.
             let longer = self.input.get(..=first_line);
             if longer.is_some_and(|line| memchr::memchr(b'\n', line).is_none()) {
                 return Err(Fault::UriTooLong);
@@ -241,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 self.output.put_status_line(StatusCode::CONTINUE);
                 self.output.put(b"\r\n");
             }
-            // An error shows in the reading.
+            // A write error also shows when reading.
             let _sent = self.poll_send(context);
             self.input.reserve(self.wanted());
             match ready!(poll_read_buf(Pin::new(&mut self.socket), context, &mut self.input)) {
@@ -254,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// How much to read at once: not beyond the body, whose length may be known.
+    /// How much to read at once: not past the body's end, if its length is known.
     fn wanted(&self) -> usize {
         let left = self.reader.size().map_or(BODY_READ, |left| usize::try_from(left).unwrap_or(BODY_READ));
         left.clamp(1, BODY_READ)
@@ -281,7 +282,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Client for Line<S> {
     fn inform(&self, status: StatusCode, headers: &HeaderMap) {
         let mut headers = headers.clone();
         strip_answer(&mut headers);
-        // A 100 is the edge's own affair, and is sent when the body is wanted.
+        // The gateway sends its own 100, when the body is wanted.
         if status == StatusCode::CONTINUE {
             return;
         }
@@ -293,7 +294,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Client for Line<S> {
     }
 
     fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
-        // A client that is gone shows where its connection is watched.
+        // The task that watches the connection notices a client that has gone.
         Self::poll_room(self, context).map(|_| ())
     }
 }
@@ -302,7 +303,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Client for Line<S> {
 pub(crate) struct Through<S>(Arc<Line<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Through<S> {
-    /// The bare connection, and what came ahead.
+    /// Returns the bare connection, and the input already read.
     pub(crate) fn of(line: &Arc<Line<S>>) -> (Self, BytesMut) {
         let early = std::mem::take(&mut line.wire().input);
         (Self(Arc::clone(line)), early)
@@ -322,7 +323,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Through<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Through<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let wire = &mut *self.0.wire();
-        // The answer's head first.
+        // Send the answer's head first.
         ready!(wire.poll_send(context))?;
         Pin::new(&mut wire.socket).poll_write(context, bytes)
     }
@@ -363,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Polls the body until it is at its end; how many frames came before each pause.
+    /// Polls the body to its end; returns how many frames came before each pause.
     async fn frames_between_pauses(chunk: &[u8], count: usize) -> Vec<usize> {
         let body = chunk.repeat(count);
         let (socket, mut client) = tokio::io::duplex(body.len() + (1 << 10));

@@ -1,6 +1,6 @@
-//! One client's HTTP/1.1 connection: heads in, each through the way, answers out in order, until the client leaves, a timer
-//! runs out, something is malformed, or the drain asks for the end. Everything happens in one task; a request's body is
-//! read only when somebody asks for it.
+//! One client's HTTP/1.1 connection: reads heads, passes each request to the handler, and writes the answers in order,
+//! until the client leaves, a timer expires, input is malformed, or a drain begins. One task does all of it; a
+//! request's body is read only on demand.
 
 mod line;
 
@@ -33,13 +33,13 @@ use crate::server::http1::line::{Line, Through};
 use crate::server::{Handler, Server};
 use crate::upstream::socket::ClientSocket;
 
-/// How long an idle connection is still listened to after the drain began: a request that is on its way is not lost.
+/// How long an idle connection still accepts input after the drain began, so that a request in transit is not lost.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
-/// How long the end of a refused request is read, so that its client sees the answer and not a reset.
+/// How long the rest of a refused request is read, so that its client sees the answer instead of a reset.
 const LINGER: Duration = Duration::from_secs(1);
-/// The most that is read after the goodbye: a client that still sends must see the answer before the reset.
+/// The maximum read after the shutdown: a client that is still sending must see the answer before the reset.
 const MAX_LINGERED: usize = 4 << 20;
-/// The most that is read of a body that nobody wanted.
+/// The maximum read of an unread body to keep the connection.
 const MAX_DISCARDED: usize = 64 << 10;
 
 /// A client's connection.
@@ -49,7 +49,7 @@ pub(crate) struct Connection<S, H> {
     peer: Peer,
     alarm: Alarm,
     drain: Watch,
-    /// The request that is under way has a body.
+    /// The current request has a body.
     has_body: bool,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Connection<S, H> {
 enum Then {
     Again,
     Close,
-    /// Closed once the client has had the time to read the answer.
+    /// Close once the client has had time to read the answer.
     Linger,
-    /// Something broke: it must not look complete.
+    /// The exchange broke off: the answer must not look complete.
     Drop,
 }
 
-/// Why there is no further request.
+/// Why no further request is read.
 enum Quiet {
     Leave,
     Refuse(HeadError),
@@ -82,7 +82,8 @@ where
         Self { line: Arc::new(Line::new(socket)), alarm, drain, has_body: false, server, peer }
     }
 
-    /// Serves it to its end. By reference, or the future would have room for the connection twice.
+    /// Serves the connection to its end. Takes a reference, because the future would otherwise hold the connection
+    /// twice.
     pub(crate) async fn serve(&mut self) {
         let mut first = true;
         loop {
@@ -102,8 +103,8 @@ where
         }
     }
 
-    /// The next request's head. A connection that has waited for it, or for its end, for a while may have to make room for
-    /// another.
+    /// Reads the next request's head. A connection that has waited a while for it, or for the rest of it, may have to
+    /// make room for another.
     async fn head(&mut self, first: bool) -> Result<RequestHead, Quiet> {
         let timers = self.server.timers;
         let now = Instant::now();
@@ -220,7 +221,7 @@ where
         }
     }
 
-    /// Also says whether the connection is kept.
+    /// Writes the answer's head; also returns whether the connection is kept.
     fn put_head(
         &self,
         parts: &response::Parts,
@@ -258,7 +259,7 @@ where
         })
     }
 
-    /// Reads a little of a body that nobody wanted, so that the connection can go on.
+    /// Reads a bounded rest of an unread body, so that the connection can be kept.
     async fn discard(&self) -> Then {
         if !self.has_body || self.line.is_read() { Then::Again } else { self.read_away().await }
     }
@@ -294,7 +295,7 @@ where
         })
     }
 
-    /// Says goodbye.
+    /// Shuts the connection down.
     #[cold]
     #[inline(never)]
     fn close(&self, linger: bool) -> BoxFuture<'_, ()> {
@@ -306,15 +307,15 @@ where
                     poll_fn(|context| line.poll_drain(context, &mut left)).await;
                 }
             };
-            // A client that does not answer the goodbye is not waited for.
+            // Do not wait for a client that does not respond to the shutdown.
             let in_time = timeout(LINGER, goodbye).await;
             tracing::trace!(?in_time, "closed");
         })
     }
 }
 
-/// Resolves when an idle connection has to make room for another. Few are idle for so long, and there is no room for it in
-/// the others.
+/// Resolves when an idle connection must make room for another. Boxed, because few connections are idle that long and
+/// the others should not reserve space for it.
 #[cold]
 #[inline(never)]
 fn eviction(evictions: &Arc<Evictions>) -> BoxFuture<'static, ()> {
@@ -325,7 +326,7 @@ fn eviction(evictions: &Arc<Evictions>) -> BoxFuture<'static, ()> {
     })
 }
 
-/// Why the connection cannot go on.
+/// Why the connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gone {
     /// The client has left, or the answer broke off.
@@ -333,13 +334,13 @@ enum Gone {
     CutOff(SlowReader),
 }
 
-/// An answer's body on its way out.
+/// Sends an answer's body.
 struct Pump {
     coding: Coding,
     ended: bool,
-    /// There may be no room for more.
+    /// The output may be full.
     full: bool,
-    /// Bytes that were given to the line, and how many of them the client had taken when it last took no more.
+    /// Bytes given to the line, and how many of them the client had taken at the last check.
     given: usize,
     taken: usize,
     credit: Credit,
@@ -380,7 +381,7 @@ impl Pump {
                 Poll::Ready(None) => self.end(line, None),
                 Poll::Ready(Some(Err(error))) => {
                     tracing::debug!(%error, "an answer broke off");
-                    // What came before goes out; the end never does.
+                    // Bytes from before the error are sent; the end of the body never is.
                     let _tried = line.poll_send(context);
                     return Poll::Ready(Err(Gone::Client));
                 }
@@ -421,7 +422,7 @@ impl Pump {
         line.put(|output| output.put_end(self.coding, trailers));
     }
 
-    /// The client takes nothing more at this moment: it has its credit, and no more than the longest pause.
+    /// Waits while the client takes nothing: until its credit runs out or the longest pause has passed.
     fn poll_stalled(
         &mut self,
         left: usize,
@@ -439,7 +440,7 @@ impl Pump {
         alarm.poll(context).map(|()| Err(Gone::CutOff(self.credit.slow_reader(Instant::now()))))
     }
 
-    /// Notes what the client has taken; whether that is more than before.
+    /// Records what the client has taken; returns whether that is more than before.
     fn goes_on(&mut self, left: usize) -> bool {
         let taken = self.given.saturating_sub(left);
         let more = taken.saturating_sub(self.taken);

@@ -1,5 +1,5 @@
-//! HTTP/2 towards clients, over the crate `h2`: `serve` serves a connection, `stream` one request on it, `pump` the answer's
-//! body on its way out, `through` a stream that carries another protocol. Windows and counts bound what a hostile or stalled
+//! HTTP/2 towards clients, on the `h2` crate: `serve` serves a connection, `stream` one request on it, `pump` sends the
+//! answer's body, `through` carries another protocol on a stream. Windows and counts bound what a hostile or stalled
 //! client can hold.
 
 mod pump;
@@ -11,30 +11,32 @@ use ::h2::server::Builder;
 
 use crate::config::Limits;
 
-/// A stalled stream holds at most this.
+/// The maximum that a stalled stream holds of a request's body.
 const STREAM_WINDOW: u32 = 64 << 10;
-/// A stalled connection holds at most this.
+/// The maximum that a stalled connection holds of requests' bodies.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// What a stream holds of an answer that its client does not read, window or not; the crate's own default is 400 KiB.
+/// The maximum that a stream holds of an answer its client does not read, whatever the window; the `h2` default is 400
+/// KiB.
 const SEND_BUFFER: usize = 64 << 10;
-/// What `h2` may spend on remembering small DATA frames, which it counts as 256 bytes each. Past it the connection is closed.
-/// Its default, half the connection's window, closes honest ones: an upload of 16-byte messages whose upstream stalls fills
-/// its window with 4,095 of them, which just fit here. A stalled connection holds as much again as its window at most.
+/// The budget of `h2` for small DATA frames, which it counts as 256 bytes each; exceeding it closes the connection. The
+/// default, half the connection's window, closes honest connections: an upload of 16-byte messages to a stalled
+/// upstream fills its window with 4,095 of them, which just fit here. A stalled connection holds at most as much again
+/// as its window.
 const SMALL_FRAMES_BYTES: usize = 1 << 20;
 /// Rapid reset: streams reset by the peer before they were accepted.
 const PENDING_ACCEPT_RESETS: usize = 20;
 /// Streams this side had to reset because the peer broke the rules.
 const LOCAL_ERROR_RESETS: usize = 100;
-/// Room above the edge's limit on the header block, so that the edge answers 431 with its envelope.
+/// Slack above the configured limit on the header block, so that the gateway answers 431 with its error body.
 const SLACK_BYTES: usize = 64 << 10;
 
-/// What a request's header list may take.
+/// The maximum size of a request's header list.
 const fn list_bytes(limits: &Limits) -> usize {
     limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK_BYTES)
 }
 
-/// How many frames a header block may have: a little more than those for which `h2` ends the connection, which are a quarter
-/// more than the list needs.
+/// The maximum number of frames of a header block: slightly more than `h2` allows before it ends the connection, which
+/// is a quarter more than the list needs.
 const fn max_block_frames(limits: &Limits) -> usize {
     let least = list_bytes(limits) / crate::http::h2::blocks::MAX_FRAME_BYTES;
     least.saturating_add(least / 4).saturating_add(8)

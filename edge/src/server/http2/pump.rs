@@ -1,4 +1,4 @@
-//! [`Pump`]: an answer's body on its way to the client, as fast as the client opens its window.
+//! [`Pump`]: sends an answer's body as fast as the client opens its window.
 
 use std::error::Error as _;
 use std::pin::Pin;
@@ -18,24 +18,24 @@ use crate::response::body::EdgeBody;
 use crate::server::backlog::Backlog;
 use crate::upstream::answer::BodyError;
 
-/// What is sent at once to a client whose window was closed before: a frame, so that its rate can be seen.
+/// The maximum sent at once to a client whose window has been closed: one frame, so that its rate can be measured.
 const SLOW_PIECE: usize = 16 << 10;
 
-/// An answer's body under way.
+/// An answer's body being sent.
 pub(crate) struct Pump<'a> {
     to: SendStream<Bytes>,
     backlog: &'a Backlog,
-    /// Waits for the client's window. With it: whether it is the last.
+    /// Data that waits for the client's window, and whether it is the last.
     held: Option<(Bytes, bool)>,
-    /// Rings when the window stays closed.
+    /// Fires when the window stays closed.
     alarm: Option<Alarm>,
     longest_pause: Duration,
     credit: Credit,
-    /// The window was closed before.
+    /// The window has been closed before.
     slow: bool,
 }
 
-/// Why an answer was not sent to its end.
+/// Why an answer was not sent in full.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unsent {
     #[error("the client has reset the stream")]
@@ -59,7 +59,7 @@ impl<'a> Pump<'a> {
         Self { to, backlog, held: None, alarm: None, longest_pause, credit, slow: false }
     }
 
-    /// Sends the body to its end. A body that breaks off resets the stream, and so does a client that takes nothing.
+    /// Sends the body to its end. Resets the stream if the body breaks off or the client takes nothing.
     pub(crate) fn poll(
         &mut self,
         mut body: Pin<&mut EdgeBody>,
@@ -89,7 +89,7 @@ impl<'a> Pump<'a> {
                 return Poll::Ready(Err(self.cut_off()));
             }
             if self.alarm.take().is_some() {
-                // From now on the upstream is waited for.
+                // From now on the upstream is awaited, not the client.
                 self.credit.moved(0, Instant::now);
             }
             match body.as_mut().poll_frame(context) {
@@ -108,7 +108,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Takes a frame of the body; `true` when it was the end.
+    /// Takes a frame of the body; `true` if it was the last.
     fn take(&mut self, frame: Frame<Bytes>, last: bool) -> Result<bool, Unsent> {
         match frame.into_data() {
             Ok(data) if data.is_empty() && !last => Ok(false),
@@ -132,7 +132,7 @@ impl<'a> Pump<'a> {
         Ok(self.to.send_data(data, last)?)
     }
 
-    /// Waits until what is held can be sent.
+    /// Waits until the held data can be sent.
     fn poll_window(&mut self, body: &mut EdgeBody, context: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
         let needs_none = self.held.as_ref().is_none_or(|(data, _)| data.is_empty());
         while !needs_none && self.to.capacity() == 0 {
@@ -151,14 +151,14 @@ impl<'a> Pump<'a> {
         Poll::Ready(Ok(()))
     }
 
-    /// Nothing more is sent, because the client takes too little of it.
+    /// Resets the stream because the client takes too little.
     #[cold]
     fn cut_off(&mut self) -> Unsent {
         self.to.send_reset(Reason::CANCEL);
         Unsent::CutOff(self.credit.slow_reader(Instant::now()))
     }
 
-    /// Resolves when the client has opened no window for the longest pause, or has used up its credit.
+    /// Resolves when the client's window has stayed closed for the longest pause, or its credit has run out.
     fn poll_stalled(&mut self, body: &mut EdgeBody, context: &mut Context<'_>) -> Poll<()> {
         let Self { alarm, credit, longest_pause, .. } = self;
         let alarm = alarm.get_or_insert_with(|| {
@@ -171,8 +171,8 @@ impl<'a> Pump<'a> {
     }
 }
 
-/// What an upstream said over HTTP/2 when it broke off, is said to the client: but not that all is well, or that nothing
-/// more is wanted. Clients take both for the end of a whole body.
+/// Returns the reset reason for the client: the HTTP/2 upstream's own, except NO_ERROR and CANCEL, which clients take
+/// for the end of a complete body.
 fn reason_of(error: &BodyError) -> Reason {
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,5 +1,5 @@
-//! One client's HTTP/2 connection: streams in, each served as a task of its own, until the client leaves, a timer runs
-//! out, something is malformed, or the drain asks for the end.
+//! One client's HTTP/2 connection: accepts streams and serves each in its own task, until the client leaves, a timer
+//! expires, input is malformed, or a drain begins.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::server::http2::{LOCAL_ERROR_RESETS, stream};
 use crate::server::writes::{Broken, Flushing, Holding};
 use crate::server::{Handler, Server, writes};
 
-/// What counts the streams that are refused because too many heads wait for their bodies.
+/// The limit counted for streams refused because too many heads wait for their bodies.
 const WAITING_HEADS: &str = "waiting_heads";
-/// How long a client whose frames end the connection has to take the GOAWAY that says so.
+/// How long a client whose frames end the connection has to read the GOAWAY.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// Serves the connection to its end.
@@ -59,7 +59,7 @@ where
     }
 }
 
-/// Whether the client was told to calm down, by the edge or by `h2`.
+/// Whether the client was sent ENHANCE_YOUR_CALM, by the gateway or by `h2`.
 fn is_flood(activity: &Activity, error: Option<&Broken>) -> bool {
     let by_h2 = match error {
         Some(Broken::Protocol(error)) if error.is_library() => error.reason(),
@@ -68,19 +68,19 @@ fn is_flood(activity: &Activity, error: Option<&Broken>) -> bool {
     activity.broken().or(by_h2) == Some(Reason::ENHANCE_YOUR_CALM)
 }
 
-/// The client's socket, whose activity is watched and whose header blocks are followed.
+/// The client's socket, with its activity watched and its header blocks tracked.
 type Client<S> = Blocks<Watched<S>>;
 
-/// A connection that takes streams in.
+/// A connection that accepts streams.
 struct Serving<S, H> {
     server: Arc<Server<H>>,
     activity: Arc<Activity>,
     marks: Arc<Marks>,
     peer: Peer,
     phase: Phase<S>,
-    /// It was asked to come to its end.
+    /// A graceful shutdown was requested.
     closing: bool,
-    /// It ends at once, whatever is under way on it.
+    /// The connection ends at once, whatever is running on it.
     broken: bool,
 }
 
@@ -94,7 +94,7 @@ impl<S, H> Serving<S, H>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    /// Ends it politely: streams that have begun come to their end, and the client is told to begin no more.
+    /// Shuts the connection down gracefully: open streams finish, and the client is told to open no more.
     fn close(&mut self) {
         self.closing = true;
         if let Phase::Open(connection) = &mut self.phase {
@@ -141,7 +141,7 @@ where
                 } else if accepted.is_none() {
                     return Poll::Pending;
                 }
-                // Requests that came before are refused with the rest.
+                // Requests that arrived before are refused with the rest.
                 continue;
             }
             let Some((mut request, mut reply)) = accepted else { return Poll::Pending };
@@ -162,21 +162,21 @@ where
             }
             let waiting = (!request.body().is_end_stream()).then(|| size_of(request.headers()));
             let Some(busy) = this.activity.begin(waiting) else {
-                // The client may send it once others are done: nothing was done for it.
+                // The client may retry it once other requests are done: nothing was processed.
                 this.server.meter.tally.limited(WAITING_HEADS);
                 reply.send_reset(Reason::REFUSED_STREAM);
                 continue;
             };
             let (server, marks) = (Arc::clone(&this.server), Arc::clone(&this.marks));
             let stream = stream::serve(server, this.peer, busy, marks, request, reply);
-            // On its way into the runtime a task is moved several times.
+            // Boxed, because spawning moves a task several times.
             tokio::spawn(Box::pin(stream));
         }
     }
 }
 
-/// Polls the connection to its end, and closes it when a timer runs out, when the drain begins, or when it is over. `None`
-/// when it is dropped.
+/// Polls the connection to its end, and closes it when a timer expires, when the drain begins, or when the drain is
+/// over. `None` if it is dropped.
 async fn drive<S, H>(
     server: &Server<H>,
     activity: &Activity,
@@ -199,7 +199,7 @@ where
             Overdue::Broken => timeout(LAST_WORD, connection).await.ok(),
             Overdue::KeepAlive => {
                 connection.connection().close();
-                // A client that does not answer the goodbye is not waited for.
+                // Do not wait for a client that does not respond to the GOAWAY.
                 timeout(server.timers.head, connection).await.ok()
             }
         },

@@ -1,5 +1,5 @@
-//! One request on its stream: through the way, and its answer back, or the tunnel it asked for. A client that resets the
-//! stream ends what is done for it.
+//! Serves one request on its stream: passes it to the handler and sends its answer, or runs the tunnel it asked for. A
+//! client that resets the stream cancels the work for it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -33,10 +33,11 @@ use crate::server::http2::through::Through;
 use crate::server::{Handler, Server};
 use crate::upstream::tunnel::Tunnel;
 
-/// What counts the requests that are reset right behind their answers, because too many bodies are read away.
+/// The limit counted for requests that are reset right after their answers because too many bodies are being read and
+/// dropped.
 const UNWANTED_BODIES: &str = "unwanted_bodies";
 
-/// Serves the stream to its end. `busy` keeps the connection open so long.
+/// Serves the stream to its end. `busy` keeps the connection busy until then.
 pub(crate) async fn serve<H: Handler>(
     server: Arc<Server<H>>,
     peer: Peer,
@@ -88,7 +89,7 @@ pub(crate) async fn serve<H: Handler>(
     }
 }
 
-/// Waits while the connection's client does not read what others of its streams were given; `false` when it takes too long.
+/// Waits for room in the backlog while the client does not read its other streams; `false` if that takes too long.
 #[cold]
 #[inline(never)]
 fn comes_to_have_room<'a>(backlog: &'a Backlog, timers: &Timers) -> BoxFuture<'a, bool> {
@@ -107,7 +108,8 @@ fn take_leave<'a, H: Handler>(
 ) -> BoxFuture<'a, ()> {
     Box::pin(async move {
         if Arc::strong_count(reply) > 1 {
-            // The task that sent the body to an HTTP/2 upstream has been told to end, and drops it when it is next run.
+            // The task that sends the body to an HTTP/2 upstream has been told to end, and drops the body when it runs
+            // next.
             yield_now().await;
         }
         let Some(rest) = bare.or_else(|| reply.take_unread()) else { return };
@@ -119,7 +121,7 @@ fn take_leave<'a, H: Handler>(
     })
 }
 
-/// The request with its body; the bare stream instead where another protocol may be asked for.
+/// Splits off the request with its body; for CONNECT, keeps the bare stream apart for a tunnel.
 fn taken_in(
     request: Request<RecvStream>,
     marks: Arc<Marks>,
@@ -134,7 +136,7 @@ fn taken_in(
     (Request::from_parts(head, RequestBody::http2(body)), None)
 }
 
-/// Sends the head. Yields where the body goes, unless there is none; an error where the head cannot be sent.
+/// Sends the head. Returns the stream for the body, if there is one; an error if the head cannot be sent.
 fn begin<H>(
     server: &Server<H>,
     reply: &Reply,
@@ -154,13 +156,13 @@ fn begin<H>(
 
 fn answer(reply: &Reply, head: Response<()>, ended: bool) -> Result<SendStream<Bytes>, h2::Error> {
     reply.answer(head, ended).inspect_err(|error| {
-        tracing::debug!(%error, "an answer over HTTP/2 was not begun");
+        tracing::debug!(%error, "cannot start an answer over HTTP/2");
         reply.reset(Reason::INTERNAL_ERROR);
     })
 }
 
-/// Carries the other protocol beside the connection, until it ends or the drain is over: the stream is the client's end
-/// from now on (RFC 8441).
+/// Spawns a task that carries the other protocol until it ends or the drain is over: the stream is now the client's end
+/// of the tunnel (RFC 8441).
 #[cold]
 #[inline(never)]
 fn carry<H>(

@@ -8,13 +8,13 @@ use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most that is copied into one frame.
+/// The maximum copied into one frame.
 const MAX_WRITTEN: usize = 16 << 10;
 
 /// Both directions of a stream.
 pub(crate) struct Through {
     from: RecvStream,
-    /// Came, and was not read yet.
+    /// Received, but not read yet.
     unread: Bytes,
     to: SendStream<Bytes>,
 }
@@ -41,7 +41,7 @@ impl AsyncRead for Through {
         let length = self.unread.len().min(buffer.remaining());
         buffer.put_slice(self.unread.get(..length).unwrap_or_default());
         self.unread.advance(length);
-        // A stream that is closed meanwhile has no window to open.
+        // A stream closed in the meantime has no window to open.
         let _opened = self.from.flow_control().release_capacity(length);
         Poll::Ready(Ok(()))
     }
@@ -71,12 +71,12 @@ impl AsyncWrite for Through {
         Poll::Ready(Ok(length))
     }
 
-    /// The connection's own task sends what was written.
+    /// Nothing to do: the connection's own task sends what was written.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Once: a stream has one end.
+    /// Ends the stream; called once.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.to.send_data(Bytes::new(), true).map_err(io::Error::other))
     }

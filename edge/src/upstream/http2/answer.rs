@@ -1,4 +1,4 @@
-//! [`Answer`]: the body of an answer over HTTP/2. Its stream's window opens as it is read, so that nothing is read ahead of
+//! [`Answer`]: the body of an answer over HTTP/2. Reading opens its stream's window, so that nothing is read ahead of
 //! the client.
 
 use std::pin::Pin;
@@ -13,10 +13,10 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::body::h2::receiving::announced_length;
 use crate::upstream::http2::connection::Busy;
 
-/// A body, and what still sends the request's.
+/// A body, and the task that is still sending the request's.
 pub(crate) struct Answer {
     stream: RecvStream,
-    /// What is still to come, where the upstream has said how much.
+    /// The bytes still to come, if the upstream has announced the length.
     left: Option<u64>,
     _body: Option<AbortOnDropHandle<()>>,
     _busy: Busy,
@@ -38,7 +38,7 @@ impl Body for Answer {
     type Data = Bytes;
     type Error = h2::Error;
 
-    /// Whatever ends the stream before its end is an error, even a reset that says that nothing is wrong.
+    /// A stream that ends early is an error, even after a reset with NO_ERROR.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl Body for Answer {
             }
             let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
             self.left = self.left.map(|left| left.saturating_sub(length));
-            // A stream that is closed meanwhile has no window to open.
+            // A stream closed in the meantime has no window to open.
             let _opened = self.stream.flow_control().release_capacity(data.len());
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }

@@ -1,5 +1,5 @@
-//! [`Call`]: one request over HTTP/2 until its answer has a head. Another task sends the body, as fast as the upstream
-//! opens its window.
+//! [`Call`]: one request over HTTP/2 until its answer's head arrives. Another task sends the body, as fast as the
+//! upstream opens its window.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -23,11 +23,11 @@ use crate::upstream::http2::client_fault;
 use crate::upstream::http2::connection::{Busy, Sending, Slot, doubt_after, ping_patience};
 use crate::upstream::informing::Informing;
 
-/// A request under way.
+/// A running request.
 pub(crate) struct Call {
     answer: ResponseFuture,
     informing: Informing,
-    /// Ends when the exchange does, sent or not: what it would read then is the next request's.
+    /// Aborted when the exchange ends, sent or not: from then on it would read the next request.
     body: Option<AbortOnDropHandle<()>>,
     busy: Busy,
 }
@@ -39,7 +39,7 @@ pub(crate) enum Unanswered {
 }
 
 impl Unanswered {
-    /// Whether the connection ended, and not the stream alone.
+    /// Whether the whole connection ended, not only the stream.
     pub(crate) fn is_the_connections(&self) -> bool {
         matches!(self, Self::Stream(error) if !error.is_reset())
     }
@@ -65,8 +65,8 @@ impl Call {
         Ok(Self { answer, informing: Informing::default(), body, busy })
     }
 
-    /// The answer, as long as the request makes progress and, once it is sent, within the first-byte budget. While it is
-    /// awaited the connection is asked for signs of life.
+    /// Waits for the answer as long as the request makes progress and, once it is sent, within the first-byte budget.
+    /// Meanwhile the connection is pinged.
     pub(crate) async fn answered(
         mut self,
         news: &News,
@@ -88,7 +88,7 @@ impl Call {
             Err(unanswered) => unanswered,
         };
         match unanswered {
-            // It may still answer what is under way.
+            // The connection may still answer other requests.
             Unanswered::Failure(Failure::FirstByteTimeout | Failure::BodyTimeout) => self.busy.retire(),
             Unanswered::Failure(Failure::BadAnswer) => self.busy.end(),
             Unanswered::Failure(_) | Unanswered::Stream(_) => {}
@@ -97,7 +97,7 @@ impl Call {
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, Unanswered>> {
-        // The client is not told of informational answers here; they are counted all the same.
+        // The client does not get informational answers over HTTP/2; they are counted all the same.
         while let Poll::Ready(Some(informed)) = self.answer.poll_informational(context) {
             let head = informed.map_err(Unanswered::Stream)?;
             self.informing.count(bytes_of(head.headers())).map_err(Unanswered::Failure)?;
@@ -106,7 +106,7 @@ impl Call {
     }
 }
 
-/// As they would stand in HTTP/1.1.
+/// The size of the headers as HTTP/1.1 text.
 fn bytes_of(headers: &HeaderMap) -> usize {
     const FIRST_LINE_AND_END: usize = "HTTP/1.1 103 \r\n\r\n".len();
     const COLON_AND_END: usize = ": \r\n".len();
@@ -114,11 +114,11 @@ fn bytes_of(headers: &HeaderMap) -> usize {
     lines.sum::<usize>() + FIRST_LINE_AND_END
 }
 
-/// The time that an answer has.
+/// The timers of an answer.
 struct Watch<'a> {
     budgets: &'a Budgets,
     alarm: Alarm,
-    /// When the connection was doubted last.
+    /// When the connection was last pinged.
     doubted: Option<Instant>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Watch<'a> {
         Self { budgets, alarm: Alarm::at(Instant::now()), doubted: None }
     }
 
-    /// Ready when the time is over.
+    /// Resolves when the time is over.
     fn poll(&mut self, connection: &Busy, news: &News, context: &mut Context<'_>) -> Poll<Failure> {
         loop {
             let progress = *news.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +143,7 @@ impl<'a> Watch<'a> {
             if due <= now {
                 return Poll::Ready(failure);
             }
-            // Another task sends the body, so this one looks again when the shorter time is over.
+            // Another task sends the body, so this one checks again after the shorter budget.
             let mut look = due.min(now + self.budgets.body_idle.min(self.budgets.first_byte));
             if let Some(since) = waits_since {
                 look = look.min(self.doubt(connection, since, now));
@@ -153,7 +153,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Doubts the connection where it is time to; yields when it is next.
+    /// Requests a ping when it is due; returns when the next one is.
     fn doubt(&mut self, connection: &Busy, since: Instant, now: Instant) -> Instant {
         let first = since + doubt_after(self.budgets);
         let next = self.doubted.map_or(first, |last| first.max(last + ping_patience(self.budgets)));
@@ -166,7 +166,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Sends the body to its end, and reads none of it that the upstream does not take.
+/// Sends the body to its end, reading no more of it than the upstream takes.
 async fn send_body(mut upload: Upload, mut stream: SendStream<Bytes>, mut sending: Sending) {
     let sent = poll_fn(|context| poll_body(&mut upload, &mut stream, &mut sending, context)).await;
     if let Err(error) = sent {
@@ -174,7 +174,7 @@ async fn send_body(mut upload: Upload, mut stream: SendStream<Bytes>, mut sendin
     }
 }
 
-/// Why a body was not sent to its end.
+/// Why a body was not sent in full.
 #[derive(Debug, thiserror::Error)]
 enum Unsent {
     #[error("the upstream has reset the stream: {0}")]
@@ -194,7 +194,7 @@ fn poll_body(
     context: &mut Context<'_>,
 ) -> Poll<Result<(), Unsent>> {
     loop {
-        // The rest of a piece is asked for as it is sent.
+        // The capacity for the rest of a piece is requested as it is sent.
         stream.reserve_capacity(1);
         while stream.capacity() == 0 {
             let polled = stream.poll_capacity(context);
@@ -219,7 +219,7 @@ fn poll_body(
                     }
                 }
                 Err(frame) => {
-                    // No capacity is wanted any more.
+                    // No more capacity is needed.
                     stream.reserve_capacity(0);
                     let trailers = frame.into_trailers().unwrap_or_default();
                     if !sending.takes_trailers(&trailers) {

@@ -1,6 +1,6 @@
-//! [`Multiplexed`]: an open HTTP/2 connection to an upstream, which carries many requests. A task of its own moves its
-//! frames. While a request waits for its answer the upstream is asked for a sign of life, and a connection that gives none
-//! is dropped with everything on it: nothing else would tell that the other side is gone without a goodbye.
+//! [`Multiplexed`]: an open HTTP/2 connection to an upstream, which carries many requests. Its own task moves its
+//! frames. While a request waits for its answer the upstream is pinged, and a connection that does not respond is
+//! dropped with everything on it: nothing else reveals that the peer is gone without a GOAWAY.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,35 +21,36 @@ use crate::upstream::http2::head_limit::HeadLimit;
 use crate::upstream::http2::paced::Paced;
 use crate::upstream::socket::Socket;
 
-/// Requests under way on one connection; the next one takes another. Where the upstream allows fewer, it is fewer. Servers
-/// should allow as many (RFC 9113, 6.5.2), so that many are sent before the upstream has said how many it allows.
+/// Concurrent requests per connection, or fewer if the upstream allows fewer; further ones use another connection.
+/// Servers should allow at least this many (RFC 9113, 6.5.2), so this many are sent before the upstream has announced
+/// its limit.
 const MAX_STREAMS: u32 = 100;
-/// What one stream may have under way towards the edge; the client's own window is what holds an answer back.
+/// The window of one stream; the client's own window is what holds an answer back.
 const STREAM_WINDOW: u32 = 256 << 10;
-/// Room for the windows of all streams: answers that their clients do not read must not keep others from theirs.
+/// The sum of all stream windows: answers that their clients do not read must not block others.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
-/// Bytes of requests that wait for the upstream's window, for each stream.
+/// Bytes of requests that wait for the upstream's window, per stream.
 const MAX_UNSENT: usize = 1 << 20;
-/// The largest head of an answer, the same as over HTTP/1.1.
+/// The maximum size of an answer's head, the same as over HTTP/1.1.
 const MAX_HEAD: u32 = 64 << 10;
 
-/// A request waits for so many parts of the first-byte budget before its connection is doubted: most answers are there. A
-/// ping's answer has so many parts of it, so that a dead connection is known before the budget is over.
+/// The first-byte budget is divided into `PARTS`. After the first part, by which most answers have arrived, the
+/// connection is pinged; a ping's answer may take two parts, so that a dead connection is detected within the budget.
 const PARTS: u32 = 5;
 const PARTS_BEFORE_DOUBT: u32 = 1;
 const PARTS_FOR_PING: u32 = 2;
 
-/// How long a request waits before its connection is doubted.
+/// How long a request waits before its connection is pinged.
 pub(crate) fn doubt_after(budgets: &Budgets) -> Duration {
     budgets.first_byte / PARTS * PARTS_BEFORE_DOUBT
 }
 
-/// How long a ping's answer may take, and the least time between two pings.
+/// How long a ping's answer may take, and the minimum time between two pings.
 pub(crate) fn ping_patience(budgets: &Budgets) -> Duration {
     budgets.first_byte / PARTS * PARTS_FOR_PING
 }
 
-/// A connection. Closed when the last of these and the last request are gone.
+/// A connection. Closes when the last clone and the last request are gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Multiplexed {
     sender: SendRequest<Bytes>,
@@ -58,15 +59,15 @@ pub(crate) struct Multiplexed {
 
 #[derive(Debug, Default)]
 struct State {
-    /// It takes no further request.
+    /// Takes no further request.
     retired: AtomicBool,
-    /// Requests under way.
+    /// Running requests.
     busy: AtomicUsize,
-    /// Bodies that wait for the upstream to take more. Its window may be used up for all of the connection.
+    /// Bodies that wait for the upstream to take more. The whole connection's window may be used up.
     held_up: AtomicUsize,
-    /// A request waits, and a sign of life is wanted.
+    /// Requests a ping, because a request waits.
     doubted: Notify,
-    /// It has to end, whatever is under way.
+    /// Ends the connection, whatever is running on it.
     end: CancellationToken,
     head_limit: Arc<HeadLimit>,
 }
@@ -77,22 +78,22 @@ pub(crate) struct Slot {
     pub(crate) busy: Busy,
 }
 
-/// One request under way on a connection, until it is dropped.
+/// One running request on a connection, counted until it is dropped.
 pub(crate) struct Busy(Arc<State>);
 
-/// The body of one request, which may have to wait for the upstream to take it.
+/// The body of one request, which may have to wait for the upstream's window.
 pub(crate) struct Sending {
     state: Arc<State>,
     is_held_up: bool,
 }
 
 impl Sending {
-    /// Whether the upstream takes these trailers.
+    /// Whether the upstream accepts these trailers.
     pub(crate) fn takes_trailers(&self, trailers: &HeaderMap) -> bool {
         self.state.head_limit.takes_trailers(trailers)
     }
 
-    /// Whether the body waits; while one does, no further request begins on its connection.
+    /// Records whether the body waits; while one does, no further request starts on its connection.
     pub(crate) fn set_held_up(&mut self, is_held_up: bool) {
         if is_held_up == self.is_held_up {
             return;
@@ -118,33 +119,33 @@ impl Busy {
         Self(Arc::clone(state))
     }
 
-    /// How large a head the upstream takes.
+    /// The head size that the upstream accepts.
     pub(crate) fn head_limit(&self) -> &HeadLimit {
         &self.0.head_limit
     }
 
-    /// For its body.
+    /// Returns the counter of the request's body.
     pub(crate) fn sending(&self) -> Sending {
         Sending { state: Arc::clone(&self.0), is_held_up: false }
     }
 
-    /// Whether nothing else is under way.
+    /// Whether no other request is running.
     fn is_alone(&self) -> bool {
         self.0.busy.load(Ordering::Relaxed) == 1
     }
 
-    /// Wants a sign of life.
+    /// Requests a ping.
     pub(crate) fn doubt(&self) {
         self.0.doubted.notify_one();
     }
 
-    /// Takes no further request. What is under way goes on as long as there are signs of life.
+    /// Stops taking requests. Running ones continue as long as pings are answered.
     pub(crate) fn retire(&self) {
         self.0.retire();
         self.doubt();
     }
 
-    /// Ends it with everything that is under way.
+    /// Ends the connection with everything on it.
     pub(crate) fn end(&self) {
         self.0.retire();
         self.0.end.cancel();
@@ -158,7 +159,8 @@ impl Drop for Busy {
 }
 
 impl Multiplexed {
-    /// Speaks HTTP/2 over this socket. An upstream that leaves pings unanswered for `patience` is taken for dead.
+    /// Opens an HTTP/2 connection on this socket. An upstream that leaves a ping unanswered for `patience` is
+    /// considered dead.
     pub(crate) async fn open(socket: Socket, patience: Duration) -> Result<Self, h2::Error> {
         let mut builder = Builder::new();
         builder
@@ -180,13 +182,13 @@ impl Multiplexed {
         !self.state.is_retired()
     }
 
-    /// Whether nothing is under way on it.
+    /// Whether no request is running on it.
     pub(crate) fn is_idle(&self) -> bool {
         self.state.busy.load(Ordering::Relaxed) == 0
     }
 
-    /// Room for one more request; `None` where the connection has as many under way as it may, holds a body that the upstream
-    /// does not take, or takes no request any more.
+    /// Returns a slot for one more request; `None` if the connection is at its limit, holds a body that the upstream
+    /// does not take, or takes no more requests.
     pub(crate) fn slot(&self) -> Option<Slot> {
         let most = most_streams().min(self.sender.current_max_send_streams());
         let is_held_up = self.state.held_up.load(Ordering::Relaxed) > 0;
@@ -194,17 +196,17 @@ impl Multiplexed {
         has_room.then(|| self.first_slot())
     }
 
-    /// The same on a connection that was just made, whatever the upstream allows.
+    /// Returns a slot on a connection that was just opened, whatever the upstream allows.
     pub(crate) fn first_slot(&self) -> Slot {
         Slot { sender: self.sender.clone(), busy: Busy::on(&self.state) }
     }
 }
 
 impl Slot {
-    /// Waits until the request can be sent; `None` when the connection takes none any more.
+    /// Waits until the request can be sent; `None` if the connection takes no more.
     pub(crate) async fn ready(mut self) -> Option<Self> {
         if self.busy.is_alone() {
-            // What came to an idle connection together with this request is seen first: it may be the end.
+            // Let the connection's task first read what arrived while it was idle: it may be the end.
             let mut seen = false;
             poll_fn(|context| {
                 if std::mem::replace(&mut seen, true) {
@@ -234,9 +236,9 @@ impl State {
     }
 }
 
-/// Moves frames until the connection's end.
+/// Moves frames until the connection ends.
 async fn drive(mut connection: Connection<Paced<Socket>, Bytes>, state: Arc<State>, patience: Duration) {
-    // However this task ends.
+    // Retires the connection however this task ends.
     let state = scopeguard::guard(state, |state| state.retire());
     let pings = connection.ping_pong();
     let moved = async {
@@ -260,10 +262,10 @@ enum Ended {
     Silent,
 }
 
-/// Resolves when a ping stays unanswered. One is sent when somebody doubts, and none so soon after an answered one: some
-/// upstreams take many for an attack.
+/// Resolves when a ping stays unanswered. A ping is sent on request, but not soon after an answered one: some upstreams
+/// take many pings for an attack.
 async fn silence(pings: Option<PingPong>, doubted: &Notify, patience: Duration) {
-    // It is there until somebody has taken it.
+    // `None` only if the handle was taken before.
     let Some(mut pings) = pings else { return std::future::pending().await };
     let mut heard: Option<Instant> = None;
     loop {
@@ -286,7 +288,7 @@ mod tests {
 
     use super::*;
 
-    /// SETTINGS without a setting, and the answer to them.
+    /// An empty SETTINGS frame, and its acknowledgement.
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     const TAKEN: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
 
@@ -297,7 +299,7 @@ mod tests {
         (dialled.expect("a connection"), accepted.expect("a connection").0)
     }
 
-    /// An open connection on which nothing is under way, and its upstream.
+    /// An open connection without requests, and its upstream.
     async fn idle() -> (Multiplexed, TcpStream) {
         let (socket, mut upstream) = pair().await;
         let opened = Multiplexed::open(Socket::plain(socket), Duration::from_mins(1)).await;

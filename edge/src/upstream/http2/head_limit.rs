@@ -1,5 +1,6 @@
-//! [`HeadLimit`]: how large a head an upstream takes (`SETTINGS_MAX_HEADER_LIST_SIZE`, RFC 9113, 6.5.2). The crate `h2` ignores what
-//! the upstream says; a larger head may make it end the connection, with the requests of other clients on it.
+//! [`HeadLimit`]: the head size that an upstream accepts (`SETTINGS_MAX_HEADER_LIST_SIZE`, RFC 9113, 6.5.2). The `h2`
+//! crate ignores this setting; a larger head may make the upstream end the connection, with other clients' requests on
+//! it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,17 +11,17 @@ use tokio::time::timeout;
 
 use crate::http::headers::{HEADER_OVERHEAD, size_of};
 
-/// A head up to this size does not wait for the upstream's first settings. It is half of the smallest limit that servers have
-/// unless they are told otherwise (Tomcat, Jetty and Netty: 8 KiB), and most heads are below it.
+/// A head up to this size does not wait for the upstream's first settings. It is half of the smallest default limit of
+/// common servers (Tomcat, Jetty and Netty: 8 KiB), and most heads are smaller.
 const SMALL_HEAD: usize = 4 << 10;
-/// What says that there is no limit, or that none is known.
+/// No limit, or none known.
 const UNLIMITED: u32 = u32::MAX;
 
-/// What one connection's upstream takes.
+/// The limit of one connection's upstream.
 #[derive(Debug)]
 pub(crate) struct HeadLimit {
     bytes: AtomicU32,
-    /// Its first settings have come.
+    /// The upstream's first settings have arrived.
     greeted: AtomicBool,
     greeting: Notify,
 }
@@ -32,7 +33,7 @@ impl Default for HeadLimit {
 }
 
 impl HeadLimit {
-    /// Settings have come, with a limit or without one, which leaves the one before.
+    /// Records that settings have arrived; without a limit the previous one stays.
     pub(crate) fn announced(&self, limit: Option<u32>) {
         if let Some(bytes) = limit {
             self.bytes.store(bytes, Ordering::Relaxed);
@@ -41,7 +42,8 @@ impl HeadLimit {
         self.greeting.notify_waiters();
     }
 
-    /// Whether the upstream takes this head. Before its first settings a large one waits for them, no longer than `patience`.
+    /// Whether the upstream accepts this head. A large one first waits for the upstream's first settings, at most
+    /// `patience`.
     pub(crate) async fn takes(&self, request: &Request<()>, patience: Duration) -> bool {
         let is_greeted = self.greeted.load(Ordering::Acquire);
         if is_greeted && self.limit() == UNLIMITED {
@@ -49,13 +51,13 @@ impl HeadLimit {
         }
         let bytes = size_of_head(request);
         if !is_greeted && bytes > SMALL_HEAD {
-            // An upstream that says nothing gets the head without a limit.
+            // An upstream that stays silent gets the head without a limit.
             let _greeted = timeout(patience, self.greeted()).await;
         }
         self.takes_bytes(bytes)
     }
 
-    /// Whether the upstream takes these trailers.
+    /// Whether the upstream accepts these trailers.
     pub(crate) fn takes_trailers(&self, trailers: &HeaderMap) -> bool {
         self.limit() == UNLIMITED || self.takes_bytes(size_of(trailers))
     }
@@ -76,7 +78,7 @@ impl HeadLimit {
     }
 }
 
-/// As RFC 9113, 6.5.2 counts it, with the pseudo-headers that `h2` makes of the target.
+/// The size as RFC 9113, 6.5.2 counts it, including the pseudo-headers that `h2` derives from the target.
 fn size_of_head(request: &Request<()>) -> usize {
     let uri = request.uri();
     let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -94,7 +96,7 @@ fn size_of_head(request: &Request<()>) -> usize {
 mod tests {
     use super::*;
 
-    /// A request whose head has so many bytes.
+    /// A request whose head has this many bytes.
     fn request(bytes: usize) -> Request<()> {
         let bare = |pad: &str| {
             let uri = "http://localhost/x?y";

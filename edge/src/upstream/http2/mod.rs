@@ -1,7 +1,7 @@
-//! Upstreams that speak HTTP/2 without TLS: a connection carries as many requests of its worker as the upstream allows, and
-//! no more than its window has room for; then there is another.
-//! `connection` is that connection and the pings on it, `call` one request, `answer` the body that comes back, `paced` a socket whose
-//! short frames leave room for other connections, `head_limit` how large a head the upstream takes.
+//! Upstreams that speak HTTP/2 without TLS: a connection carries as many requests of its worker as the upstream and its
+//! window allow; further requests open another.
+//! `connection` is that connection and its pings, `call` one request, `answer` the answer's body, `paced` a socket
+//! whose short frames leave room for other connections, `head_limit` the head size that the upstream accepts.
 
 pub(crate) mod answer;
 mod call;
@@ -25,7 +25,7 @@ use crate::upstream::http2::connection::{Multiplexed, Slot, ping_patience};
 use crate::upstream::target::UpstreamPermit;
 
 impl UpstreamClient {
-    /// The answer to a request over HTTP/2: on an open connection with room for it, if there is one, else on a new one.
+    /// Sends a request over HTTP/2: on an open connection with room for it, if there is one, otherwise on a new one.
     pub(crate) async fn send_h2c(
         &self,
         permit: UpstreamPermit,
@@ -34,7 +34,7 @@ impl UpstreamClient {
     ) -> Result<Response<AnswerBody>, Failure> {
         let kept = permit.host().and_then(|host| host.idle(self.worker)?.shared());
         let Some(slot) = kept else { return self.send_anew(permit, host, outgoing).await };
-        // One that was closed meanwhile was sent nothing.
+        // A connection closed in the meantime was sent nothing.
         let Some(slot) = slot.ready().await else { return self.send_anew(permit, host, outgoing).await };
         let lost = match self.multiplex(slot, permit, host, outgoing, true).await {
             Ok(response) => return Ok(response),
@@ -45,7 +45,7 @@ impl UpstreamClient {
         self.send_anew(permit, host, outgoing).await
     }
 
-    /// The answer over a connection that was just made.
+    /// Sends the first request on a new connection.
     pub(crate) async fn send_first(
         &self,
         connection: Multiplexed,
@@ -71,7 +71,7 @@ impl UpstreamClient {
     ) -> Result<Response<AnswerBody>, Lost> {
         let mut upload = outgoing.upload.take();
         let news = upload.publish();
-        // What may have to be sent once more, is kept; a body that has begun never is.
+        // Keep a copy of a request that may be retried; a request with a body is never retried.
         let may_repeat = used_before && upload.is_end_stream() && is_idempotent(outgoing.request.method());
         let request =
             if may_repeat { outgoing.request.clone() } else { std::mem::take(&mut outgoing.request) };
@@ -100,7 +100,7 @@ impl UpstreamClient {
     }
 }
 
-/// The host stands in the target, the length in a header where it is known; the rest is the same.
+/// Moves the host into the target, and the length into a header if it is known; the rest stays.
 fn over_http2(mut request: Request<()>, upload: &Upload) -> Request<()> {
     let headers = request.headers_mut();
     let host = headers.remove(HOST);

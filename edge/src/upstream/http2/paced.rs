@@ -1,5 +1,5 @@
-//! [`Paced`]: an upstream's socket that gives the worker's other connections their turn after so many short frames: `h2` reads as
-//! long as there is something to read. It also keeps what the upstream's settings say of the largest head, which `h2` ignores.
+//! [`Paced`]: an upstream's socket that yields to the worker's other connections after a number of short frames; `h2`
+//! itself reads as long as there is input. Also records the upstream's limit on the head size, which `h2` ignores.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::http::h2::frames::UpstreamFrames;
 use crate::http::quantum::give_way;
 use crate::upstream::http2::head_limit::HeadLimit;
 
-/// Counts frames in what is read.
+/// Counts the frames read from a socket.
 pub(super) struct Paced<S> {
     socket: S,
     frames: UpstreamFrames,

@@ -1,4 +1,4 @@
-//! The cases as data: reads `tests/hostile/*.toml`, and makes one case of each value of `each`.
+//! The cases as data: reads `tests/hostile/*.toml`, and expands each value of `each` into a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use super::script::fill;
 pub(super) enum Class {
     /// An error answer with the envelope, then the end of the connection.
     Refused,
-    /// An error answer with the envelope; the connection ends, or is fit for another request.
+    /// An error answer with the envelope; the connection ends, or serves another request.
     Declined,
-    /// It reaches the upstream, as `reaches` says, and is answered.
+    /// The request reaches the upstream, as `reaches` says, and is answered.
     Passed,
-    /// The connection ends without an answer. HTTP/2: with a GOAWAY or without.
+    /// The connection ends without an answer. HTTP/2: with or without a GOAWAY.
     Ended,
     /// HTTP/2: the stream is reset (or the connection ended), without an answer.
     Reset,
-    /// HTTP/2: it changes nothing; the connection goes on.
+    /// HTTP/2: it has no effect; the connection continues.
     Ignored,
 }
 
-/// Which client sends it.
+/// The client that sends the case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Http1,
@@ -39,23 +39,23 @@ pub(super) struct Case {
     pub(super) file: String,
     pub(super) over: Over,
     pub(super) class: Class,
-    /// Any of these will do.
+    /// Any of these is allowed.
     pub(super) status: Vec<u16>,
     /// HTTP/1: the bytes. HTTP/2 and slow clients: a script, line by line.
     pub(super) send: Vec<String>,
-    /// The case's own path; its requests are known by it at the upstream.
+    /// The case's own path, which identifies its requests at the upstream.
     pub(super) path: String,
     pub(super) reaches: Vec<String>,
     pub(super) upstream: BTreeMap<String, String>,
     pub(super) absent: Vec<String>,
-    /// Slow clients: the connection ends no sooner and no later, in milliseconds.
+    /// Slow clients: the earliest and the latest end of the connection, in milliseconds.
     pub(super) ends_ms: Option<(u64, u64)>,
 }
 
-/// All of it.
+/// The whole corpus.
 pub(super) struct Corpus {
     pub(super) cases: Vec<Case>,
-    /// Cases that are known to fail, for the reason the file names.
+    /// Cases that are known to fail, for the reason given in the file.
     pub(super) pending: BTreeSet<String>,
 }
 
@@ -65,7 +65,7 @@ struct File {
     case: Vec<Written>,
 }
 
-/// A case as it is written.
+/// A case as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -78,7 +78,7 @@ struct Written {
     /// HTTP/2 or slow client script.
     #[serde(default)]
     script: Vec<String>,
-    /// Values of `<each>`; one case is made of each.
+    /// Values of `<each>`; each makes one case.
     #[serde(default)]
     each: Vec<String>,
     reaches: Option<Vec<String>>,

@@ -30,11 +30,11 @@ use crate::frames::{
 
 const PATIENCE: Duration = Duration::from_secs(8);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A field that just fits the table of what may be repeated, and how often it is.
+/// A field that just fits the dynamic table, and how often it is repeated.
 const BOMB_FIELD: usize = 4_000;
 const BOMB_COPIES: usize = 8_000;
 const CONTINUATION: u8 = 9;
-/// Payload of the pings this client sends.
+/// The payload of this client's pings.
 const ARE_YOU: &[u8; 8] = b"are you?";
 
 pub(super) async fn run(target: &Target, case: &Case) -> Result<(), String> {
@@ -44,12 +44,12 @@ pub(super) async fn run(target: &Target, case: &Case) -> Result<(), String> {
     let script = Script { case, bearer: &target.bearer };
     let sending = script.send(write, pings);
     let reading = timeout(PATIENCE, judge(Reader { stream: read, synced }, case));
-    // Both halves live to the end: a client that closed would excuse the edge.
+    // Both halves live to the end: a client that closes would hide a gateway that does not.
     let (_write, judged) = tokio::join!(sending, reading);
     judged.map_err(|_| "no end in time".to_owned())?
 }
 
-/// A case's script, and what it needs to be sent.
+/// A case's script, and the state needed to send it.
 pub(super) struct Script<'a> {
     pub(super) case: &'a Case,
     pub(super) bearer: &'a str,
@@ -59,7 +59,7 @@ type Synced = tokio::sync::mpsc::UnboundedSender<()>;
 type Pings = tokio::sync::mpsc::UnboundedReceiver<()>;
 
 impl Script<'_> {
-    /// Sends every line; a connection that the edge has closed takes no more.
+    /// Sends every line; stops when the gateway has closed the connection.
     async fn send<W: AsyncWrite + Unpin>(&self, mut write: W, mut pings: Pings) -> W {
         let lines = &self.case.send;
         let bare = lines.first().is_some_and(|line| line == "bare");
@@ -131,7 +131,7 @@ impl Script<'_> {
         }
     }
 
-    /// Fields as a header block, each literal and not indexed.
+    /// Encodes fields as a header block, each literal and not indexed.
     fn block(&self, fields: &str) -> Vec<u8> {
         let pseudo = format!(
             ":method: GET | :scheme: https | :authority: localhost:8443 | :path: {} | authorization: <bearer>",
@@ -156,7 +156,7 @@ fn repeated(line: &str) -> (usize, &str) {
     split.unwrap_or((1, line))
 }
 
-/// HEADERS and CONTINUATION of at most so many bytes each, the whole of a request without a body.
+/// HEADERS and CONTINUATION of at most this many bytes each: a complete request without a body.
 fn in_frames(stream: u32, block: &[u8], most: usize) -> Vec<u8> {
     let pieces: Vec<&[u8]> = block.chunks(most).collect();
     let whole = pieces.iter().enumerate().map(|(index, piece)| {
@@ -192,14 +192,14 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// What comes back.
+/// Reads the gateway's frames.
 struct Reader<R> {
     stream: R,
     synced: Synced,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    /// The next frame; `None` when the connection has ended.
+    /// The next frame; `None` at the end of the connection.
     async fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         self.stream.read_exact(&mut head).await.ok()?;
@@ -258,9 +258,9 @@ async fn judge<R: AsyncRead + Unpin>(mut reader: Reader<R>, case: &Case) -> Resu
     }
 }
 
-/// The status that a header block begins with: indexed, or a literal with its digits plain or in Huffman's code.
+/// The status at the start of a header block: indexed, or a literal with plain or Huffman-coded digits.
 fn status_of(block: &[u8]) -> u16 {
-    // A change of the dynamic table's size may come first.
+    // A size update of the dynamic table may come first.
     let block = match block {
         [first, rest @ ..] if first & 0xe0 == 0x20 => rest,
         block => block,

@@ -1,4 +1,4 @@
-//! Sends a case's bytes over one TLS connection and reads what comes back with a parser of its own.
+//! Sends a case's bytes over one TLS connection and reads the answers with a separate parser.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::corpus::{Case, Class};
 use super::script::bytes;
 use crate::client::{Version, tls};
 
-/// Longer than any answer takes on a busy machine.
+/// More than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// One answer.
@@ -28,7 +28,7 @@ impl Answer {
         body["error"]["code"].is_string() && body["error"]["message"].is_string()
     }
 
-    /// An error of one of these statuses, with the envelope.
+    /// Checks for an error with one of these statuses and the envelope.
     pub(super) fn is_error(&self, status: &[u16]) -> Result<(), String> {
         if status.contains(&self.status) && self.is_envelope() {
             Ok(())
@@ -43,7 +43,7 @@ pub(super) async fn run(target: &Target, case: &Case) -> Result<(), String> {
     let (mut read, mut write) = tokio::io::split(stream);
     let sent = bytes(&case.send.concat(), &target.bearer);
     let sending = async {
-        // The edge may have refused and closed before the last byte.
+        // The gateway may have refused and closed before the last byte.
         let _sent = write.write_all(&sent).await;
         let _flushed = write.flush().await;
     };
@@ -82,14 +82,14 @@ pub(super) async fn run(target: &Target, case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-/// A request that names the case, so that its answer can be told from any other.
+/// A request that names the case, so that its answer is recognisable.
 fn probe(path: &str) -> String {
     format!(
         "GET /healthz HTTP/1.1\r\nHost: localhost:8443\r\nX-Correlation-Id: after{path}\r\nConnection: close\r\n\r\n"
     )
 }
 
-/// The answer after the case's own belongs to the probe, or there is none because the edge closed.
+/// Checks that the answer after the case's own belongs to the probe, or that the gateway closed.
 fn is_in_step(next: Option<&Answer>, path: &str) -> Result<(), String> {
     match next {
         Some(answer) if answer.head.contains(&format!("x-correlation-id: after{path}\r\n")) => Ok(()),
@@ -98,7 +98,7 @@ fn is_in_step(next: Option<&Answer>, path: &str) -> Result<(), String> {
     }
 }
 
-/// The answers of one connection, one after the other.
+/// The answers of one connection, in order.
 pub(super) struct Answers<R> {
     stream: R,
     held: Vec<u8>,
@@ -109,7 +109,7 @@ impl<R: AsyncRead + Unpin> Answers<R> {
         Self { stream, held: Vec::new() }
     }
 
-    /// The next final answer; `None` when the connection has ended.
+    /// The next final answer; `None` at the end of the connection.
     pub(super) async fn next(&mut self) -> Result<Option<Answer>, String> {
         loop {
             let Some(head) = self.head().await? else { return Ok(None) };
@@ -129,7 +129,7 @@ impl<R: AsyncRead + Unpin> Answers<R> {
         }
     }
 
-    /// The connection has ended, and nothing came before the end.
+    /// Checks that the connection ends without further bytes.
     pub(super) async fn ended(&mut self) -> Result<(), String> {
         if self.more().await || !self.held.is_empty() {
             return Err(format!("then came {:?}", String::from_utf8_lossy(&self.held)));
@@ -169,7 +169,7 @@ impl<R: AsyncRead + Unpin> Answers<R> {
         Ok(self.held.drain(..length).collect())
     }
 
-    /// Whether another byte came. An edge that closes in the middle of what it is sent may reset the connection.
+    /// Whether another byte arrived. A gateway that closes while it is being sent data may reset the connection.
     async fn more(&mut self) -> bool {
         let mut buffer = [0; 8_192];
         match self.stream.read(&mut buffer).await {

@@ -1,5 +1,6 @@
-//! The hostile-request corpus: every case of `tests/hostile/*.toml` is sent to the real edge over TLS and must end as its
-//! class says, while a well-behaved client beside it gets every answer, in time. What reached the upstream is read there.
+//! The hostile-request corpus: every case of `tests/hostile/*.toml` is sent to the real gateway over TLS and must end
+//! as its class says, while a well-behaved client beside it gets every answer in time. The upstream records what
+//! reaches it.
 
 mod corpus;
 mod frames;
@@ -21,20 +22,20 @@ use witness::Witness;
 
 use crate::world::World;
 
-/// The corpus is the project's promise; it may grow.
+/// The minimum size of the corpus; it may grow.
 const FEWEST_CASES: usize = 250;
-/// Enough to disturb each other, few enough for a machine with two cores.
+/// Enough cases to interfere with each other, few enough for a machine with two cores.
 const AT_ONCE: usize = 8;
 
 /// In `reaches`: whatever arrived before the end.
 const ANYTHING: &str = "*";
 
-/// What every case is run against.
+/// The gateway and upstream of all cases.
 struct Target {
     world: World,
     upstream: Upstream,
     bearer: String,
-    /// Of another subject: nobody's share of the upstream is the witness's.
+    /// The witness has another subject, so that no case uses up its share of the upstream.
     witness: String,
 }
 
@@ -42,7 +43,7 @@ impl Target {
     async fn start(variables: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let address = upstream.address.to_string();
-        // All cases have one subject: whatever streams those at once open is within its share.
+        // All cases have one subject: the streams that they open at once stay within its share.
         let own = [
             ("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str()),
             ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "16384"),
@@ -95,7 +96,7 @@ async fn slow_clients() {
     run_all(&["slow"], &impatient).await;
 }
 
-/// Runs every case of the files, then judges all of them at once.
+/// Runs every case of the files, then checks all results together.
 async fn run_all(files: &[&str], variables: &[(&str, &str)]) {
     let corpus = Corpus::read();
     let target = Arc::new(Target::start(variables).await);
@@ -140,7 +141,7 @@ async fn run(target: &Target, case: &Case) -> Result<(), String> {
     upstream_agrees(target, case)
 }
 
-/// What reached the upstream is what the case says, and nothing else.
+/// Checks that exactly what the case expects reached the upstream.
 fn upstream_agrees(target: &Target, case: &Case) -> Result<(), String> {
     let seen = target.upstream.seen(&case.path);
     let reached: Vec<String> = seen.iter().map(ToString::to_string).collect();

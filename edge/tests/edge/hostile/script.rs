@@ -1,7 +1,7 @@
-//! The small language of the cases: `<path>`, `<each>`, `<times:3:text>` while the corpus is read, `<bearer>`, `<head>` and
-//! `<x:ff>` (one byte) when a case is sent. Anything else between angle brackets stands for itself.
+//! The template language of the cases: `<path>`, `<each>`, `<times:3:text>` are expanded when the corpus is read,
+//! `<bearer>`, `<head>` and `<x:ff>` (one byte) when a case is sent. Any other text in angle brackets is literal.
 
-/// Puts in what is known when the corpus is read.
+/// Expands what is known when the corpus is read.
 pub(super) fn fill(text: &str, path: &str, each: &str) -> String {
     let text = text.replace("<each>", each).replace("<path>", path);
     let mut filled = String::with_capacity(text.len());
@@ -16,7 +16,7 @@ pub(super) fn fill(text: &str, path: &str, each: &str) -> String {
     filled + rest
 }
 
-/// Puts in what is known when a case is sent.
+/// Expands what is known when a case is sent.
 pub(super) fn bytes(text: &str, bearer: &str) -> Vec<u8> {
     let head = format!("Host: localhost:8443\r\nAuthorization: {bearer}\r\n");
     let text = text.replace("<head>", &head).replace("<bearer>", bearer);
@@ -32,7 +32,7 @@ pub(super) fn bytes(text: &str, bearer: &str) -> Vec<u8> {
     bytes
 }
 
-/// Bytes as hexadecimal digits, spaces ignored.
+/// Parses hexadecimal digits into bytes, ignoring spaces.
 pub(super) fn unhex(digits: &str) -> Vec<u8> {
     let digits: Vec<u8> = digits
         .chars()

@@ -1,6 +1,6 @@
-//! Clients that take their time. The first line of a script is the way in (`tcp`, `tls`, `http1`, `http2`, `plain`); then
-//! `send | text`, `drip 50 | text` (a byte every 50 ms), `wait 100`, or a line of the HTTP/2 language. After the last line
-//! the client waits; the edge must end the connection within the case's time.
+//! Slow clients. The first line of a script is the way to connect (`tcp`, `tls`, `http1`, `http2`, `plain`); then `send
+//! | text`, `drip 50 | text` (a byte every 50 ms), `wait 100`, or a line of the HTTP/2 language. After the last line
+//! the client waits; the gateway must end the connection within the case's time.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ where
                 break;
             }
         }
-        // Held open until the edge has ended it.
+        // Held open until the gateway has ended it.
         std::future::pending::<()>().await;
     };
     let reading = async {
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Sends one line; `false` when the edge takes no more.
+/// Sends one line; `false` when the gateway accepts no more.
 async fn send<W: AsyncWrite + Unpin>(write: &mut W, target: &Target, case: &Case, line: &str) -> bool {
     let (head, text) = line.split_once(" | ").unwrap_or((line, ""));
     let words: Vec<&str> = head.split(' ').collect();
@@ -87,7 +87,7 @@ async fn send<W: AsyncWrite + Unpin>(write: &mut W, target: &Target, case: &Case
     true
 }
 
-/// Reads to the end, and looks at the answer where the class asks for one.
+/// Reads to the end, and checks the answer if the class requires one.
 async fn end<R: AsyncRead + Unpin>(mut read: R, case: &Case) -> Result<(), String> {
     if case.class == Class::Refused {
         let mut answers = Answers::new(read);

@@ -1,6 +1,6 @@
-//! The scripted upstream: reads HTTP/1.1 with its own strict parser, remembers every whole request by its path, answers
-//! 200 (but for a path that is held), and remembers what was no HTTP at all. What the edge lets through, another parser
-//! reads here.
+//! The scripted upstream: parses HTTP/1.1 with its own strict parser, records every complete request by path, answers
+//! 200 (except for held paths), and records input that is not HTTP. So a second parser checks what the gateway lets
+//! through.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// No case sends more; a length beyond it is a hostile one that the edge let through.
+/// More than any case sends; a greater length is a hostile one that the gateway let through.
 const LARGEST: usize = 16 << 20;
 
-/// How a path ends that is not answered.
+/// The suffix of paths that get no answer.
 const HELD: &str = "/hold";
 
-/// One whole request.
+/// One complete request.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     method: String,
@@ -43,11 +43,11 @@ impl fmt::Display for Seen {
 #[derive(Default)]
 struct Memory {
     seen: Vec<Seen>,
-    /// Paths of requests that had begun, and what came that was no HTTP.
+    /// Paths of requests that had started, and input that was not HTTP.
     malformed: Vec<String>,
 }
 
-/// A running upstream; gone when dropped.
+/// A running upstream; stopped when dropped.
 pub(super) struct Upstream {
     pub(super) address: SocketAddr,
     memory: Arc<Mutex<Memory>>,
@@ -64,7 +64,7 @@ impl Upstream {
         Self { address, memory, _server: server }
     }
 
-    /// The whole requests to this path and to paths below it, in order.
+    /// The complete requests to this path and to paths below it, in order.
     pub(super) fn seen(&self, path: &str) -> Vec<Seen> {
         let below = |seen: &&Seen| {
             let rest = seen.path.strip_prefix(path);
@@ -73,7 +73,7 @@ impl Upstream {
         self.memory.lock().expect("not poisoned").seen.iter().filter(below).cloned().collect()
     }
 
-    /// Nothing of this case made the upstream's parser stumble.
+    /// Checks that nothing of this case confused the upstream's parser.
     pub(super) fn is_whole(&self, path: &str) -> Result<(), String> {
         let memory = self.memory.lock().expect("not poisoned");
         let stumbled = memory.malformed.iter().find(|what| what.contains(path));
@@ -89,7 +89,7 @@ async fn accept(listener: TcpListener, memory: Arc<Mutex<Memory>>) {
             let mut reader = BufReader::new(stream);
             loop {
                 match request(&mut reader).await {
-                    // The case is about what comes before the answer.
+                    // The case tests only what precedes the answer.
                     Ok(Some(seen)) if seen.path.ends_with(HELD) => std::future::pending().await,
                     Ok(Some(seen)) => memory.lock().expect("not poisoned").seen.push(seen),
                     Ok(None) => return,
@@ -110,7 +110,7 @@ async fn accept(listener: TcpListener, memory: Arc<Mutex<Memory>>) {
 
 type Reader = BufReader<TcpStream>;
 
-/// The next request; `None` when the connection ended before or within it: half a request is none.
+/// The next request; `None` if the connection ended before or within it.
 async fn request(reader: &mut Reader) -> Result<Option<Seen>, String> {
     let Some(first) = line(reader, "").await? else { return Ok(None) };
     let words: Vec<&str> = first.split(' ').collect();
@@ -179,7 +179,7 @@ async fn chunks(reader: &mut Reader, mut seen: Seen) -> Result<Option<Seen>, Str
     }
 }
 
-/// A line without its CRLF; `None` at the end of the connection. A bare LF or CR is no end of a line.
+/// A line without its CRLF; `None` at the end of the connection. A bare LF or CR does not end a line.
 async fn line(reader: &mut Reader, path: &str) -> Result<Option<String>, String> {
     let mut bytes = Vec::new();
     match reader.read_until(b'\n', &mut bytes).await {

@@ -1,5 +1,5 @@
-//! The well-behaved client beside the hostile ones: a request over each protocol again and again; every one must be
-//! answered, and soon.
+//! The well-behaved client beside the hostile ones: it repeats a request over each protocol; every request must be
+//! answered promptly.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 use super::Target;
 use crate::client::{BOTH, Client, request};
 
-/// Between two requests of one connection.
+/// The pause between two requests of one connection.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Nearly all answers; the machine is shared with a whole test run.
+/// The limit for nearly all answers; the machine is shared with a whole test run.
 const SOON: Duration = Duration::from_millis(500);
-/// Any answer.
+/// The limit for every answer.
 const AT_LAST: Duration = Duration::from_secs(3);
 const PATH: &str = "/api/timesheet/v1/witness";
 
-/// Two connections that behave, until the end.
+/// Two well-behaved connections that run until the end.
 pub(super) struct Witness {
     stop: CancellationToken,
     clients: JoinSet<Vec<Duration>>,
@@ -35,7 +35,7 @@ impl Witness {
         Self { stop, clients }
     }
 
-    /// Judges what the clients saw.
+    /// Checks the clients' results.
     pub(super) async fn end(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.clients.join_next().await {
