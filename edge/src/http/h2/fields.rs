@@ -286,9 +286,9 @@ impl Fields {
         Some(seen)
     }
 
-    /// The malformed fields of the last block.
-    pub(crate) const fn malformed(&self) -> &Malformed {
-        &self.malformed
+    /// Takes the malformed fields of the last block, with their memory.
+    pub(crate) fn take_malformed(&mut self) -> Malformed {
+        std::mem::take(&mut self.malformed)
     }
 
     /// The number of entries in the table.
