@@ -1,5 +1,5 @@
 //! TLS handshakes: a bounded number at once, each within its deadline, with the current certificate. A handshake starts
-//! once its ClientHello has arrived; an unacceptable ticket leads to a full handshake.
+//! once its `ClientHello` has arrived; an unacceptable ticket leads to a full handshake.
 
 use crate::http::peer::Scheme;
 use crate::tls::ALPN_H2;
@@ -59,7 +59,7 @@ pub(crate) struct Handshakes {
     tally: Tally,
 }
 
-/// A client whose ClientHello has arrived.
+/// A client whose `ClientHello` has arrived.
 pub(crate) struct Greeted {
     accepted: Accepted,
     hello: Box<Hello>,
@@ -115,7 +115,7 @@ impl Handshakes {
         Self { certificates, evictions, common, firsts, timers, tally }
     }
 
-    /// Waits for the ClientHello. Separate from the handshake, so that a silent client does not reserve memory for one.
+    /// Waits for the `ClientHello`. Separate from the handshake, so that a silent client does not reserve memory for one.
     pub(crate) async fn greet(&self, mut accepted: Accepted) -> io::Result<Greeted> {
         let deadline = Instant::now() + self.timers.tls;
         let hello = hello::read(&mut accepted.stream, self.certificates.verify_clients());

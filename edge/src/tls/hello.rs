@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 /// room for a ticket that contains a chain of client certificates. Held for up to as many clients as there are
 /// connections.
 const MAX_BYTES: usize = 16 << 10;
-/// Bytes per read; most ClientHellos fit in one.
+/// Bytes per read; most `ClientHellos` fit in one.
 const READ: usize = 4 << 10;
 
 /// A complete `ClientHello`.
@@ -27,7 +27,7 @@ pub(crate) struct Hello {
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// Reads a ClientHello; `keep` retains its bytes for a second handshake.
+/// Reads a `ClientHello`; `keep` retains its bytes for a second handshake.
 pub(crate) async fn read(stream: &mut TcpStream, keep: bool) -> io::Result<Box<Hello>> {
     let mut reading = Reading { acceptor: None, left: MAX_BYTES, kept: keep.then(Vec::new) };
     poll_fn(|context| reading.poll(context, stream)).await

@@ -154,7 +154,7 @@ impl AsyncWrite for Socket {
 
 /// A client's connection.
 pub(crate) trait ClientSocket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Resolves when a client that has stopped sending has also left. With TLS it sends close_notify when it stops
+    /// Resolves when a client that has stopped sending has also left. With TLS it sends `close_notify` when it stops
     /// sending, and closes the connection when it leaves. Without TLS the two cannot be told apart, and the client is
     /// assumed to listen.
     fn poll_left(&self, context: &mut Context<'_>) -> Poll<()>;

@@ -83,7 +83,7 @@ impl Sender {
         assert!(self.came.iter().all(|frame| matches!(frame.kind, HEADERS | DATA)), "{:?}", self.came);
     }
 
-    /// Waits for the reset, which must carry NO_ERROR.
+    /// Waits for the reset, which must carry `NO_ERROR`.
     async fn reset(&mut self, frames: &mut Frames) {
         while !self.is_reset() {
             self.receive(frames).await;

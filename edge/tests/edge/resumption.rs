@@ -248,7 +248,7 @@ async fn a_client_with_a_renewed_certificate_and_an_old_ticket_shakes_hands_anew
     }
 }
 
-/// Keeps tickets, but forgets the server's preferred key exchange: each time its client gets a HelloRetryRequest.
+/// Keeps tickets, but forgets the server's preferred key exchange: each time its client gets a `HelloRetryRequest`.
 #[derive(Debug)]
 struct Forgetful(ClientSessionMemoryCache);
 
@@ -280,7 +280,7 @@ impl ClientSessionStore for Forgetful {
     }
 }
 
-/// A client whose first ClientHello has a key share of a group that the gateway does not accept.
+/// A client whose first `ClientHello` has a key share of a group that the gateway does not accept.
 fn twice_greeting(
     world: &World,
     (certificate, key): (CertificateDer<'static>, PrivateKeyDer<'static>),

@@ -169,7 +169,7 @@ mod tests {
         )
     }
 
-    /// HEADERS with END_STREAM, and a CONTINUATION after each of these offsets.
+    /// HEADERS with `END_STREAM`, and a CONTINUATION after each of these offsets.
     fn frames(stream: u8, block: &[u8], cuts: &[usize]) -> Vec<u8> {
         let (mut frames, mut from, mut kind) = (Vec::new(), 0, [1, 1]);
         for to in cuts.iter().copied().chain([block.len()]) {

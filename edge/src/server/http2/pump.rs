@@ -171,7 +171,7 @@ impl<'a> Pump<'a> {
     }
 }
 
-/// Returns the reset reason for the client: the HTTP/2 upstream's own, except NO_ERROR and CANCEL, which clients take
+/// Returns the reset reason for the client: the HTTP/2 upstream's own, except `NO_ERROR` and CANCEL, which clients take
 /// for the end of a complete body.
 fn reason_of(error: &BodyError) -> Reason {
     let mut cause = error.source();

@@ -59,7 +59,7 @@ where
     }
 }
 
-/// Whether the client was sent ENHANCE_YOUR_CALM, by the gateway or by `h2`.
+/// Whether the client was sent `ENHANCE_YOUR_CALM`, by the gateway or by `h2`.
 fn is_flood(activity: &Activity, error: Option<&Broken>) -> bool {
     let by_h2 = match error {
         Some(Broken::Protocol(error)) if error.is_library() => error.reason(),

@@ -38,7 +38,7 @@ impl Body for Answer {
     type Data = Bytes;
     type Error = h2::Error;
 
-    /// A stream that ends early is an error, even after a reset with NO_ERROR.
+    /// A stream that ends early is an error, even after a reset with `NO_ERROR`.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

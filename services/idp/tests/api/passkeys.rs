@@ -195,6 +195,7 @@ async fn idp_swept(provider: &Provider) {
     };
     // The one of the set-up, and the one of the login.
     assert_eq!(used().await, 2);
+    provider.clock.advance(Duration::from_mins(1));
     let (app, _stop) = provider.twin(|settings| settings).await;
     idp::sweep_once(&app).await.expect("swept");
     assert_eq!(used().await, 0);

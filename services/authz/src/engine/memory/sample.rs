@@ -1,10 +1,11 @@
 //! Repeats one decision in a thousand with SQL. The results are compared only when the graph is the same before and
 //! after the statement: then no tuple changed in between, and both engines must agree on every relation.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use hashbrown::HashMap;
 
 use super::MemoryEngine;
 use crate::engine::answers::Engine;
