@@ -8,8 +8,8 @@ pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }
 
-/// A line of progress of what goes on serving, on standard error among the lines of its log: a reader that has stopped holds
-/// it up no more than these.
+/// Queues a line of progress of a serving process among its log lines on standard error, so that a stalled reader does not
+/// block the process.
 pub(crate) fn progress(text: &str) {
     telemetry::put_line(text);
 }

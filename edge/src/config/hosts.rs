@@ -41,7 +41,7 @@ pub(crate) struct OwnHosts {
     domain: HeaderValue,
     /// In lower case, each with its own port; the domain comes first.
     names: Vec<(String, Option<u16>)>,
-    /// If the domain is a loopback name, all loopback names are own hosts, whatever their port.
+    /// If the domain is a loopback name, all loopback names are own hosts, on any port.
     development: bool,
     /// The ports on which the gateway listens.
     listening: Vec<u16>,

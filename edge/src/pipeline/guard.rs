@@ -1,4 +1,4 @@
-//! The first step: checks that apply to every request, whatever its route. Framing and limits come first, then (after
+//! The first step: checks that apply to every request on every route. Framing and limits come first, then (after
 //! the preflight) the headers that claim an identity. [`Framed`] and [`Guarded`] exist only through these checks.
 
 use std::net::Ipv6Addr;

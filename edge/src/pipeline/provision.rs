@@ -142,7 +142,7 @@ fn ask_identity<'a>(
     Box::pin(async move {
         let Some(outcome) = outcome else { return Ok(()) };
         if guard == Some(Guard::BearerAtOnce) {
-            // These routes answer whatever the outcome.
+            // These routes answer even if provisioning fails.
             let waited = timeout(SHORT_PATIENCE, settled(outcome)).await;
             tracing::trace!(?waited, "continued without waiting for identity");
             return Ok(());

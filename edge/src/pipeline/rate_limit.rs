@@ -33,7 +33,7 @@ pub(crate) struct RateLimits {
     addresses: Option<Buckets<IpAddr>>,
 }
 
-/// A bucket's result, reported on the answer whatever its status.
+/// A bucket's result, reported on every answer, regardless of its status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) scope: &'static str,

@@ -51,7 +51,7 @@ pub(crate) struct KeyStore {
 #[derive(Debug, Default)]
 struct Asked {
     last: Option<Instant>,
-    /// When a fetch last failed, for whatever reason it was made.
+    /// When any fetch last failed.
     failed: Option<Instant>,
     unknown: VecDeque<(Instant, String)>,
 }

@@ -28,7 +28,7 @@ pub struct AuditEvent {
     pub payload: Value,
 }
 
-/// What is asked just before a commit.
+/// A check that runs just before a commit.
 type Confirmation = Box<dyn FnOnce() -> Confirming + Send + Sync>;
 type Confirming = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send>>;
 
@@ -53,7 +53,7 @@ impl AuditedTx {
         Self { tx, service, actor, correlation, confirmation: None }
     }
 
-    /// The same, committed only if `confirmation` succeeds, which is awaited when everything else is written.
+    /// Adds a check that runs after everything is written; the transaction commits only if it succeeds.
     pub(crate) fn confirmed_by<F>(self, confirmation: impl FnOnce() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), ApiError>> + Send + 'static,
@@ -102,7 +102,7 @@ impl AuditedTx {
         Ok(())
     }
 
-    /// Writes the audit row and commits. A transaction of a superadmin asks authz for the role once more before.
+    /// Writes the audit row and commits. The check of a superadmin's transaction runs first.
     ///
     /// # Errors
     /// Nothing was committed (403: the caller lost the role meanwhile), or a connection lost during `COMMIT` left the outcome

@@ -1,5 +1,5 @@
-//! The rules that a company sets for a module: one row a company, read whole, changed by any subset of its fields. A company
-//! that never changed them has the module's defaults and no row.
+//! A company's rules for a module: one row per company, read as a whole and changed by any subset of its fields. A company
+//! that never changed them has no row and gets the module's defaults.
 
 use axum::extract::State;
 use contract::fields::FromBody;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{ApiError, Body, CompanyTx, Core, Data, Permit, Reads};
 
-/// A module's rules, as a row of its `settings` keeps them.
+/// A module's rules, stored as a row of its `settings` table.
 pub trait CompanyRules: Copy + Serialize + Send + Sync + 'static {
     /// The body of a change.
     type Change: FromBody + RulesChange<Self> + Send;
@@ -25,7 +25,7 @@ pub trait CompanyRules: Copy + Serialize + Send + Sync + 'static {
 
 /// A change of some of the rules.
 pub trait RulesChange<R> {
-    /// Returns the rules after the change; what the change does not name stays.
+    /// Returns the rules after the change; fields that the change omits keep their values.
     #[must_use]
     fn apply(self, before: R) -> R;
 }
@@ -34,7 +34,7 @@ pub trait RulesChange<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompanySettings<R> {
-    /// Whose they are.
+    /// The company.
     pub company_id: CompanyId,
     /// The rules.
     #[serde(flatten)]
@@ -53,7 +53,7 @@ pub async fn read<R: CompanyRules>(
     Ok(Data(CompanySettings { company_id: permit.company, rules }))
 }
 
-/// Handles `PUT /settings`; what the body does not name stays as it is.
+/// Handles `PUT /settings`; fields that the body omits keep their values.
 ///
 /// # Errors
 /// Those of the permit and the body; 503 when the database cannot be asked.

@@ -175,8 +175,8 @@ pub enum Claim {
 
 /// Claims the key for the transaction, in its first statement.
 ///
+/// # Errors
 /// 422 `IDEMPOTENCY_KEY_REUSED` for another request under the same key; 409 `IDEMPOTENCY_IN_PROGRESS` when the first
-/// request does not end in time.
 /// request does not end in time.
 pub async fn claim(tx: &mut AuditedTx, attempt: &Attempt) -> Result<Claim, ApiError> {
     // The timeout is a constant of this file; `SET` takes no parameters.

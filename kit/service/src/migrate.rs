@@ -158,9 +158,9 @@ pub async fn set_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Result
 
 /// Checks that each role has its login's password.
 ///
+/// # Errors
 /// The first role that has another password. A role that the server rejects from here for another reason is skipped,
 /// because the services may connect from elsewhere.
-/// services may connect from elsewhere.
 pub async fn check_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), MigrateError> {
     for login in logins {
         check_key(&login.key)?;

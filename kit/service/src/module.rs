@@ -76,14 +76,14 @@ impl FromRef<Parts> for Permits {
     }
 }
 
-/// A state that has more than the parts, and dereferences to them.
+/// Extracts the core from a state that dereferences to the parts.
 impl<A: Deref<Target = Parts>> FromRef<A> for Core {
     fn from_ref(app: &A) -> Self {
         app.core.clone()
     }
 }
 
-/// As for [`Core`].
+/// Extracts the permits from a state that dereferences to the parts.
 impl<A: Deref<Target = Parts>> FromRef<A> for Permits {
     fn from_ref(app: &A) -> Self {
         app.permits.clone()

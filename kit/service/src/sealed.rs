@@ -43,17 +43,17 @@ const FORM: &str = "s1";
 /// Separates ids of keys from any other digest of theirs.
 const KEY_ID: &[u8] = b"platform sealing key id";
 
-/// Between two looks for texts that no key opens, while the database does not answer: first and longest.
+/// Delays between retries of the search while the database is unavailable: first and longest.
 const LOOK_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// A column of sealed texts, as bytes. Its names are constants of the service that owns it.
 #[derive(Clone, Copy, Debug)]
 pub struct SealedColumn {
-    /// With its schema.
+    /// The table, with its schema.
     pub table: &'static str,
-    /// Its name.
+    /// The column's name.
     pub column: &'static str,
-    /// Which rows are still needed, as a condition on the table.
+    /// An SQL condition that selects the rows still in use.
     pub needed: &'static str,
 }
 
@@ -64,7 +64,7 @@ pub struct Unopened {
     pub column: String,
     /// The key that is missing.
     pub key_id: String,
-    /// How many.
+    /// The number of rows.
     pub rows: i64,
 }
 
@@ -246,8 +246,8 @@ impl SealingKeys {
     }
 }
 
-/// Looks once after the start, beside the requests, for needed rows that none of the keys opens, and logs an error for each
-/// key that is missing: the operator took a key away too early, or the database came from elsewhere.
+/// Searches once after the start, in the background, for needed rows that none of the keys opens, and logs an error for each
+/// missing key: the operator removed a key too early, or the database came from another installation.
 pub fn look_for_unopened(core: &Core, keys: &Arc<SealingKeys>, columns: &'static [SealedColumn]) {
     let (aside, keys) = (core.for_workers(), Arc::clone(keys));
     let (first, last) = LOOK_RETRY;

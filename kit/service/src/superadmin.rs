@@ -1,7 +1,7 @@
 //! Routes for superadmins: a [`Superadmin`] exists only when authz has confirmed, for this very request, that the
 //! bearer holds the platform role. The gateway asks the same first, but a service does not rely on the caller having
-//! passed it. A change is committed only after authz has confirmed the
-//! role once more: a request that waited for a lock may have outlived it.
+//! passed it. A change is committed only after authz has confirmed the role once more, because the role may be revoked
+//! while a request waits for a lock.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -56,12 +56,12 @@ impl Deref for Superadmin {
 }
 
 impl Superadmin {
-    /// Begins a transaction of the caller's. Its commit asks authz again whether the role is held, as the last thing: a role
-    /// that was revoked before that question changes nothing, however long the request has waited. The question may take half a
-    /// second.
+    /// Begins a transaction for the caller. Its commit first asks authz, for at most half a second, whether the caller still
+    /// holds the role; if the role was revoked before that question, nothing is committed.
     ///
     /// # Errors
-    /// 503 when the database cannot be asked. The commit: 403 when the role is not held any more, 503 when authz cannot answer.
+    /// 503 when the database is unavailable. The commit returns 403 when the role is no longer held and 503 when authz is
+    /// unavailable.
     pub async fn begin<S>(&self, state: &S, correlation: &CorrelationId) -> Result<AuditedTx, ApiError>
     where
         S: PlatformRole + Clone + Send + Sync + 'static,

@@ -4,7 +4,6 @@
 //! then treats the next frame as a connection error. From the first malformed field on, the rewritten block contains
 //! only fields that the dynamic table keeps, and the replacement of a malformed field takes the same space in the
 //! table, so that both tables stay in step. The request is reset in any case.
-//! the same. The request is reset in any case.
 
 use crate::http::h2::fields::{Instead, Malformed, Name};
 use crate::http::h2::text::CODED;

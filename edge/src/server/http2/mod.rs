@@ -15,7 +15,7 @@ use crate::config::Limits;
 const STREAM_WINDOW: u32 = 64 << 10;
 /// The maximum that a stalled connection holds of requests' bodies.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// The maximum that a stream holds of an answer its client does not read, whatever the window; the `h2` default is 400
+/// The maximum that a stream holds of an answer its client does not read, regardless of the window; the `h2` default is 400
 /// KiB.
 const SEND_BUFFER: usize = 64 << 10;
 /// The budget of `h2` for small DATA frames, which it counts as 256 bytes each; exceeding it closes the connection. The

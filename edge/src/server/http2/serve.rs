@@ -80,7 +80,7 @@ struct Serving<S, H> {
     phase: Phase<S>,
     /// A graceful shutdown was requested.
     closing: bool,
-    /// The connection ends at once, whatever is running on it.
+    /// The connection ends at once, even with requests in progress.
     broken: bool,
 }
 

@@ -67,7 +67,7 @@ struct State {
     held_up: AtomicUsize,
     /// Requests a ping, because a request waits.
     doubted: Notify,
-    /// Ends the connection, whatever is running on it.
+    /// Ends the connection, even with requests in progress.
     end: CancellationToken,
     head_limit: Arc<HeadLimit>,
 }
@@ -196,7 +196,7 @@ impl Multiplexed {
         has_room.then(|| self.first_slot())
     }
 
-    /// Returns a slot on a connection that was just opened, whatever the upstream allows.
+    /// Returns a slot on a connection that was just opened, regardless of the upstream's stream limit.
     pub(crate) fn first_slot(&self) -> Slot {
         Slot { sender: self.sender.clone(), busy: Busy::on(&self.state) }
     }

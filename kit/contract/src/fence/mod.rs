@@ -77,7 +77,7 @@ pub fn check(key: &str, files: &[File<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// All problems inside one file, whatever its name.
+/// All problems inside one file, regardless of its name.
 #[must_use]
 pub fn check_file(key: &str, file: File<'_>) -> Vec<Finding> {
     let finding =

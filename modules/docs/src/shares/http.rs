@@ -117,7 +117,7 @@ pub(crate) async fn proposed<const AS_MANAGER: bool>(
     Ok(NewShare { share, level })
 }
 
-/// A placeholder until the row is read back: the database's clock writes `created_at`.
+/// The service's clock for a share that is not stored yet; the stored row has the database's time.
 fn now(app: &App) -> Timestamp {
     Timestamp::from(app.core.clock.now())
 }

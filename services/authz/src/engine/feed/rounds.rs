@@ -34,7 +34,7 @@ impl Lost {
         }
     }
 
-    /// Whether memory stops answering for now.
+    /// Whether the rounds end, so that SQL decides until memory has caught up or reloaded.
     pub(crate) const fn ends_rounds(&self) -> bool {
         matches!(self, Self::Behind(_) | Self::Everything(_))
     }
@@ -93,7 +93,7 @@ fn gone() -> Lost {
     Lost::Round(Unanswered { dependency: "postgres", cause })
 }
 
-/// Answers rounds until the last desk is dropped (`None`) or memory must stop answering for now.
+/// Answers rounds until the last desk is dropped (`None`), or until SQL must decide while memory catches up or reloads.
 pub(crate) async fn run<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, source: &mut S) -> Option<Lost> {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_A_ROUND).await > 0 {
