@@ -52,10 +52,17 @@ use stop::Stop;
 
 /// Runs the command that `args` (the program's name first) ask for, with the variables of `environment`. Exit codes:
 /// 0 clean stop, 1 failure while running, 2 could not start.
-pub fn run(args: impl IntoIterator<Item = OsString>, environment: Settings) -> ExitCode {
+pub fn run(
+    args: impl IntoIterator<Item = OsString>,
+    environment: Result<Settings, Problems>,
+) -> ExitCode {
     let command = match cli::parse(args) {
         Ok(command) => command,
         Err(code) => return code,
+    };
+    let environment = match environment {
+        Ok(environment) => environment,
+        Err(problems) => return Stop::Misconfigured(problems).report(),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -67,12 +74,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>, environment: Settings) -> E
     }
 }
 
-/// The variables of this process. One that is not valid UTF-8 cannot be a value of ours and is left out.
-#[must_use]
-pub fn environment() -> Settings {
-    let readable =
-        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    Settings::from_pairs(std::env::vars_os().filter_map(readable))
+/// The variables of this process.
+///
+/// # Errors
+/// Variables of the platform whose values are not valid UTF-8. Those of other programs are left out.
+pub fn environment() -> Result<Settings, Problems> {
+    variables::readable(std::env::vars_os())
 }
 
 /// Limits the log of a command that serves nothing to warnings, without those of the certificate verifier: the command

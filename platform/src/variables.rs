@@ -1,8 +1,9 @@
 //! Every variable of every crate, and what is not one of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
-use contract::settings::{Kind, edit_distance, nearest, split_list};
+use contract::settings::{Kind, Problem, Problems, edit_distance, nearest, split_list};
 use contract::{Settings, Variable};
 use postgres::{MAVEN_URL, PG_BIN};
 
@@ -51,6 +52,27 @@ pub(crate) fn all() -> BTreeMap<&'static str, Variable> {
         found.entry(variable.name).or_insert(*variable);
     }
     found
+}
+
+/// Reads the variables of a process.
+///
+/// # Errors
+/// Variables of the platform whose values are not valid UTF-8.
+pub(crate) fn readable(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Settings, Problems> {
+    let (mut pairs, mut problems) = (Vec::new(), Vec::new());
+    for (name, value) in variables {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => pairs.push((name, value)),
+            Err(_) if is_meant(&name) || all().contains_key(name.as_str()) => {
+                problems.push(Problem { name, message: "the value is not valid UTF-8".to_owned() });
+            }
+            Err(_) => {}
+        }
+    }
+    if problems.is_empty() { Ok(Settings::from_pairs(pairs)) } else { Err(Problems(problems)) }
 }
 
 /// Warns of each variable that nothing reads, with the nearest known one.
@@ -167,6 +189,20 @@ mod tests {
                 near.iter().map(|near| format!("{} {}", secret(id), secret(near))).collect();
             assert_eq!(told(&[clients, (&secret(id), "x")]), expected, "{id}");
         }
+    }
+
+    #[test]
+    fn a_value_that_is_not_utf8_is_refused_where_it_is_ours() {
+        use std::os::unix::ffi::OsStringExt;
+        let latin = |name: &str| (OsString::from(name), OsString::from_vec(b"caf\xe9".to_vec()));
+        let domain = (OsString::from("PLATFORM_DOMAIN"), OsString::from("a.test"));
+        let read = readable([domain.clone(), latin("LESSOPEN")]).expect("another program's is left out");
+        assert_eq!((read.raw("PLATFORM_DOMAIN"), read.is_set("LESSOPEN")), (Some("a.test"), false));
+        let ours = ["PLATFORM_ORG_DB_PASSWORD", "IDP_ISSUER_URL", "PLATFROM_REALM", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+        let refused = readable(ours.map(latin).into_iter().chain([domain])).expect_err("ours");
+        let named: Vec<_> = refused.0.iter().map(|problem| problem.name.as_str()).collect();
+        assert_eq!(named, ours);
+        assert!(refused.to_string().contains("IDP_ISSUER_URL: the value is not valid UTF-8"), "{refused}");
     }
 
     #[test]

@@ -44,14 +44,15 @@ pub struct Call {
     bearer: Option<String>,
     correlation: Option<String>,
     content_type: &'static str,
-    body: Vec<u8>,
+    /// Why the content could not be serialised, if it could not.
+    body: Result<Vec<u8>, String>,
 }
 
 impl Call {
     /// A request without a body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let path = path.into();
-        Self { method, path, bearer: None, correlation: None, content_type: "", body: Vec::new() }
+        Self { method, path, bearer: None, correlation: None, content_type: "", body: Ok(Vec::new()) }
     }
 
     /// With a bearer token.
@@ -68,24 +69,25 @@ impl Call {
         self
     }
 
-    /// With a JSON body. A value that fails to serialise sends an empty body, which the other side refuses.
+    /// With a JSON body. A call whose content cannot be serialised is not sent ([`Unavailable`]).
     #[must_use]
     pub fn json(mut self, body: &impl Serialize) -> Self {
         self.content_type = "application/json";
-        self.body = serde_json::to_vec(body).unwrap_or_default();
+        self.body = serde_json::to_vec(body).map_err(|error| error.to_string());
         self
     }
 
     /// Length of the body.
-    pub(crate) const fn body_bytes(&self) -> usize {
-        self.body.len()
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body.as_ref().map_or(0, Vec::len)
     }
 
     /// With a form body.
     #[must_use]
     pub fn form(mut self, fields: &[(&str, &str)]) -> Self {
         self.content_type = "application/x-www-form-urlencoded";
-        self.body = serde_urlencoded::to_string(fields).unwrap_or_default().into_bytes();
+        let text = serde_urlencoded::to_string(fields);
+        self.body = text.map(String::into_bytes).map_err(|error| error.to_string());
         self
     }
 }
@@ -186,6 +188,7 @@ impl Client {
     }
 
     fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, Unavailable> {
+        let body = call.body.map_err(|why| self.unavailable(format!("the request cannot be written: {why}")))?;
         let mut builder =
             Request::builder().method(call.method).uri(format!("{}{}", self.base_url, call.path));
         if let Some(token) = &call.bearer {
@@ -200,7 +203,7 @@ impl Client {
         if !call.content_type.is_empty() {
             builder = builder.header(CONTENT_TYPE, call.content_type);
         }
-        builder.body(Full::new(Bytes::from(call.body))).map_err(|error| self.unavailable(error.to_string()))
+        builder.body(Full::new(Bytes::from(body))).map_err(|error| self.unavailable(error.to_string()))
     }
 }
 
@@ -259,6 +262,19 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_cannot_be_written_is_not_sent() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let client = Client::new("org", &address, Duration::from_secs(5));
+        let content = std::collections::BTreeMap::from([((1, 2), 3)]);
+        let call = Call::new(Method::POST, "/x").json(&content);
+        let refused = client.send(call).await.expect_err("a key of JSON is a text");
+        assert!(refused.reason.contains("cannot be written"), "{refused}");
+        let accepted = std::pin::pin!(listener.accept());
+        assert!(futures_util::poll!(accepted).is_pending(), "nobody connected");
+    }
 
     #[test]
     fn a_segment_cannot_leave_its_place() {

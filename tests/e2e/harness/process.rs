@@ -13,7 +13,9 @@ const ARGUMENTS: &str = "E2E_PLATFORM_ARGUMENTS";
 /// Runs the `platform` command in this process and exits like it, if the environment asks for it.
 pub(crate) fn become_the_platform_if_asked() {
     let environment = platform::environment();
-    let Some(arguments) = environment.raw(ARGUMENTS) else { return };
+    let Some(arguments) = environment.as_ref().ok().and_then(|environment| environment.raw(ARGUMENTS)) else {
+        return;
+    };
     let arguments: Vec<OsString> =
         std::iter::once("platform").chain(arguments.split(' ')).map(OsString::from).collect();
     let code = platform::run(arguments, environment);

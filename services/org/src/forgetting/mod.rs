@@ -25,21 +25,34 @@ const PORTION: i64 = 100;
 
 /// Starts the worker, which runs until the service stops.
 pub(crate) fn start(core: &Core) {
-    core.workers.every("forgetting", INTERVAL, Forgetting(core.for_workers()));
+    core.workers.every("forgetting", INTERVAL, Forgetting { core: core.for_workers(), after: None });
 }
 
-struct Forgetting(Core);
+struct Forgetting {
+    core: Core,
+    /// The last row of the previous portion, within one search.
+    after: Option<MemberId>,
+}
 
 impl Step for Forgetting {
     type Error = ApiError;
 
+    /// Erases one portion. A row that cannot be erased holds up no other: it is tried again by the next search.
     async fn step(&mut self) -> Result<Next, ApiError> {
-        let members = store::of_closed(&self.0.pool, PORTION).await?;
-        let more = !members.is_empty();
+        let members = store::of_closed(&self.core.pool, self.after, PORTION).await?;
+        self.after = members.last().copied();
+        let mut failed = None;
         for member in members {
-            forget(&self.0, member).await?;
+            if let Err(error) = forget(&self.core, member).await {
+                tracing::warn!(%member, %error, "a former member's row is not erased yet");
+                failed = Some(error);
+            }
         }
-        Ok(if more { Next::In(Duration::ZERO) } else { Next::Interval })
+        match failed {
+            Some(error) => Err(error),
+            None if self.after.is_some() => Ok(Next::In(Duration::ZERO)),
+            None => Ok(Next::Interval),
+        }
     }
 }
 

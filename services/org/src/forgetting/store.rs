@@ -8,11 +8,17 @@ use super::http::FormerMember;
 /// Age from which a former member is listed: longer than any request of a module takes.
 const SETTLED_SECONDS: f64 = 10.0;
 
-/// Lists member rows of closed subjects that still hold personal data.
-pub(super) async fn of_closed(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<MemberId>> {
+/// Lists member rows of closed subjects that still hold personal data, by id, after the row `after`.
+pub(super) async fn of_closed(
+    pool: &PgPool,
+    after: Option<MemberId>,
+    limit: i64,
+) -> sqlx::Result<Vec<MemberId>> {
     let rows = sqlx::query_scalar!(
         "SELECT m.id FROM identity.subject_facts f JOIN org.members m ON m.user_id = f.kc_sub
-          WHERE f.lifecycle = 'closed' AND m.name_salt IS NOT NULL LIMIT $1",
+          WHERE f.lifecycle = 'closed' AND m.name_salt IS NOT NULL AND ($1::uuid IS NULL OR m.id > $1)
+          ORDER BY m.id LIMIT $2",
+        after.map(MemberId::as_uuid),
         limit
     )
     .fetch_all(pool)

@@ -134,6 +134,28 @@ async fn a_chosen_code_keeps_nobody_from_being_forgotten() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_erased_holds_up_no_other() {
+    let org = Org::start().await;
+    let (first, second) = (org.company("ACME").await, org.company("OTHER").await);
+    let mut members = [member(&org, &first).await, member(&org, &second).await];
+    members.sort();
+    let [stuck, other] = &members;
+    org.account("rosalind-subject").await;
+    for id in &members {
+        assert_eq!(org.link(id, "rosalind-subject").await.status, 200);
+    }
+    let check = format!("ALTER TABLE org.members ADD CONSTRAINT stuck CHECK (id <> '{stuck}' OR name_salt IS NOT NULL)");
+    sqlx::query(sqlx::AssertSqlSafe(check)).execute(&org.owner).await.expect("the superuser may");
+    close(&org, "rosalind-subject").await;
+    let row = |id: &str| format!("system:forgetting member.forgotten member:{id}");
+    until("the other row is forgotten", || async { org.audit().await.contains(&row(other)) }).await;
+    assert!(!org.audit().await.contains(&row(stuck)), "control");
+    let freed = "ALTER TABLE org.members DROP CONSTRAINT stuck";
+    sqlx::query(freed).execute(&org.owner).await.expect("the superuser may");
+    until("the row is forgotten by a later search", || async { org.audit().await.contains(&row(stuck)) }).await;
+}
+
+#[tokio::test]
 async fn a_former_member_settles_from_the_moment_of_its_number() {
     let org = Org::start().await;
     let id = member(&org, &org.company("ACME").await).await;

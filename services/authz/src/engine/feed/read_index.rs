@@ -236,7 +236,7 @@ impl ReadIndex {
         let changes = self.apply_all(&mut connection).await?;
         sqlx::raw_sql("COMMIT").execute(&mut connection).await.map_err(failed)?;
         self.meter.changed(changes);
-        self.cursor = answer.snapshot;
+        (self.cursor, self.read_at) = (answer.snapshot, begun);
         self.connection = Some(connection);
         self.settle_compaction().await.map_err(Lost::Everything)?;
         tracing::info!(changes, took = ?begun.elapsed(), "the graph caught up");
