@@ -172,7 +172,7 @@ fn host_of<B>(request: &Request<B>) -> Result<HeaderValue, &'static str> {
 /// Whether `text` is a name or an address with an optional port: stricter than a URL's authority, because upstreams put
 /// it into URLs.
 pub(crate) fn is_host(text: &str) -> bool {
-    let (ids, rest) = if let Some(rest) = text.strip_prefix('[') {
+    let (is_valid, rest) = if let Some(rest) = text.strip_prefix('[') {
         let Some((address, rest)) = rest.split_once(']') else { return false };
         (address.parse::<Ipv6Addr>().is_ok(), rest)
     } else {
@@ -181,7 +181,7 @@ pub(crate) fn is_host(text: &str) -> bool {
         (!name.is_empty() && name.bytes().all(of_name), rest)
     };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
-    ids && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
+    is_valid && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl<'a> Reading<'a> {
             b"." => depth,
             b".." => depth.saturating_sub(1),
             _ => {
-                kept.get_mut(depth).into_iter().for_each(|upstream| *upstream = name);
+                kept.get_mut(depth).into_iter().for_each(|segment| *segment = name);
                 depth.saturating_add(1)
             }
         });

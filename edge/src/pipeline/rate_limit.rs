@@ -108,8 +108,8 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     #[inline(never)]
     fn take(&self, key: &K, now: Instant) -> Taken {
-        let upstream = usize::try_from(self.hasher.hash_one(key) % SHARD_COUNT).unwrap_or_default();
-        let Some(shard) = self.shards.get(upstream) else { return self.taken(true, Duration::ZERO) };
+        let index = usize::try_from(self.hasher.hash_one(key) % SHARD_COUNT).unwrap_or_default();
+        let Some(shard) = self.shards.get(index) else { return self.taken(true, Duration::ZERO) };
         let mut buckets = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = buckets.get(key).copied().unwrap_or(now).max(now);
         let then = full_at + self.interval;

@@ -35,9 +35,9 @@ pub(crate) fn asked_for<B: Body>(
         return Ok(Some(Upgrade { protocol, translated: true }));
     }
     let headers = request.headers();
-    let ids = only(headers, &UPGRADE).and_then(|name| allowed.find(name));
+    let asked = only(headers, &UPGRADE).and_then(|name| allowed.find(name));
     let fits = lists(headers, &CONNECTION, "upgrade") && request.body().is_end_stream();
-    Ok(ids.filter(|_| fits).map(|protocol| Upgrade { protocol: protocol.clone(), translated: false }))
+    Ok(asked.filter(|_| fits).map(|protocol| Upgrade { protocol: protocol.clone(), translated: false }))
 }
 
 /// Refuses a successful answer to extended CONNECT that opens no tunnel: to such a client every 2xx starts the other

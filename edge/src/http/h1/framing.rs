@@ -20,12 +20,12 @@ pub(crate) enum Length {
 /// The body length that a head declares, collected header by header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Declared<'a> {
-    encoding: ErrorParts<'a>,
-    length: ErrorParts<'a>,
+    encoding: Occurrence<'a>,
+    length: Occurrence<'a>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum ErrorParts<'a> {
+enum Occurrence<'a> {
     #[default]
     Nothing,
     Once(&'a [u8]),
@@ -64,26 +64,26 @@ impl<'a> Declared<'a> {
     /// The declared length; `None` if nothing is declared.
     pub(crate) fn read(self) -> Result<Option<Length>, Fault> {
         match (self.encoding, self.length) {
-            (ErrorParts::Again, _) => Err(Fault::Malformed("There is more than one Transfer-Encoding.")),
-            (_, ErrorParts::Again) => Err(Fault::Malformed("There is more than one Content-Length.")),
-            (ErrorParts::Nothing, ErrorParts::Nothing) => Ok(None),
-            (ErrorParts::Nothing, ErrorParts::Once(length)) => exact(length).map(Some),
-            (ErrorParts::Once(encoding), ErrorParts::Nothing)
+            (Occurrence::Again, _) => Err(Fault::Malformed("There is more than one Transfer-Encoding.")),
+            (_, Occurrence::Again) => Err(Fault::Malformed("There is more than one Content-Length.")),
+            (Occurrence::Nothing, Occurrence::Nothing) => Ok(None),
+            (Occurrence::Nothing, Occurrence::Once(length)) => exact(length).map(Some),
+            (Occurrence::Once(encoding), Occurrence::Nothing)
                 if encoding.eq_ignore_ascii_case(b"chunked") =>
             {
                 Ok(Some(Length::Chunked))
             }
-            (ErrorParts::Once(_), ErrorParts::Nothing) => {
+            (Occurrence::Once(_), Occurrence::Nothing) => {
                 Err(Fault::Malformed("The Transfer-Encoding is not chunked."))
             }
-            (ErrorParts::Once(_), ErrorParts::Once(_)) => {
+            (Occurrence::Once(_), Occurrence::Once(_)) => {
                 Err(Fault::Malformed("There is both a Transfer-Encoding and a Content-Length."))
             }
         }
     }
 }
 
-impl<'a> ErrorParts<'a> {
+impl<'a> Occurrence<'a> {
     const fn say(&mut self, value: &'a [u8]) {
         *self = if matches!(self, Self::Nothing) { Self::Once(value) } else { Self::Again };
     }
