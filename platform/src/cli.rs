@@ -218,7 +218,7 @@ pub struct NewUser {
     #[arg(long, requires = "email")]
     pub invite: bool,
     /// Language of the e-mail
-    #[arg(long, value_enum, default_value_t = Language::En)]
+    #[arg(long, value_enum, requires = "invite", default_value_t = Language::En)]
     pub lang: Language,
 }
 

@@ -52,10 +52,7 @@ use stop::Stop;
 
 /// Runs the command that `args` (the program's name first) ask for, with the variables of `environment`. Exit codes:
 /// 0 clean stop, 1 failure while running, 2 could not start.
-pub fn run(
-    args: impl IntoIterator<Item = OsString>,
-    environment: Result<Settings, Problems>,
-) -> ExitCode {
+pub fn run(args: impl IntoIterator<Item = OsString>, environment: Result<Settings, Problems>) -> ExitCode {
     let command = match cli::parse(args) {
         Ok(command) => command,
         Err(code) => return code,

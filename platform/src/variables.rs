@@ -198,7 +198,8 @@ mod tests {
         let domain = (OsString::from("PLATFORM_DOMAIN"), OsString::from("a.test"));
         let read = readable([domain.clone(), latin("LESSOPEN")]).expect("another program's is left out");
         assert_eq!((read.raw("PLATFORM_DOMAIN"), read.is_set("LESSOPEN")), (Some("a.test"), false));
-        let ours = ["PLATFORM_ORG_DB_PASSWORD", "IDP_ISSUER_URL", "PLATFROM_REALM", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+        let ours =
+            ["PLATFORM_ORG_DB_PASSWORD", "IDP_ISSUER_URL", "PLATFROM_REALM", "OTEL_EXPORTER_OTLP_ENDPOINT"];
         let refused = readable(ours.map(latin).into_iter().chain([domain])).expect_err("ours");
         let named: Vec<_> = refused.0.iter().map(|problem| problem.name.as_str()).collect();
         assert_eq!(named, ours);

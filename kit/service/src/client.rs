@@ -188,7 +188,8 @@ impl Client {
     }
 
     fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, Unavailable> {
-        let body = call.body.map_err(|why| self.unavailable(format!("the request cannot be written: {why}")))?;
+        let body =
+            call.body.map_err(|why| self.unavailable(format!("the request cannot be written: {why}")))?;
         let mut builder =
             Request::builder().method(call.method).uri(format!("{}{}", self.base_url, call.path));
         if let Some(token) = &call.bearer {

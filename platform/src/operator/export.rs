@@ -76,7 +76,11 @@ pub(super) async fn run(subject: &str, settings: &Settings) -> Result<(), Stop> 
             separator = ",\n";
         }
     }
-    out.write_all(b"\n}}\n").map_err(unwritten)
+    out.write_all(b"\n}}\n").map_err(unwritten)?;
+    if separator == "\n" {
+        return Err(Stop::Failed(format!("nothing is held about a subject {subject}")));
+    }
+    Ok(())
 }
 
 async fn tables(conn: &mut PgConnection) -> sqlx::Result<Vec<Table>> {

@@ -42,7 +42,14 @@ async fn add(provider: &Provider<'_>, user: &NewUser) -> Result<(), Stop> {
     if user.invite {
         // The account's initial password is not disclosed.
         console::result(&format!("user {} is added", user.name));
-        return invite(provider, &user.name, user.lang).await;
+        let name = &user.name;
+        let invited = invite(provider, name, user.lang).await;
+        return invited.map_err(|why| {
+            Stop::Failed(format!(
+                "{why}\nthe user has no password yet: \"platform identity user invite {name}\" sends the e-mail once that is possible, \
+                 \"platform identity user reset {name}\" prints a password"
+            ))
+        });
     }
     console::result(&format!("user {} is added; password for the first login: {password}", user.name));
     Ok(())

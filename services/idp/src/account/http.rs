@@ -68,7 +68,13 @@ pub(crate) async fn change_password(
         }
     };
     match changed {
-        Ok(_) => Ok(redirect(&visitor.done("password"))),
+        Ok(password) => {
+            let mut response = redirect(&visitor.done("password"));
+            if let Some(device) = visitor.device(&app, present) {
+                device.with_password(password).remember(&app, &mut response)?;
+            }
+            Ok(response)
+        }
         Err(unfit) => {
             let text = unfit.message(visitor.lang.texts());
             show(&app, &visitor, None, Some(Problem { form: FormName::Password, text })).await

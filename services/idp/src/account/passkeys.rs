@@ -137,6 +137,7 @@ async fn save(
     if is_first {
         let tags = tags(app, user, &codes);
         second_factors::store::replace_recovery_codes(tx.conn(), user, &tags).await?;
+        users::store::end_sessions(tx.conn(), user, Some(visitor.session.id)).await?;
     }
     tx.commit(&event("passkey.added", user, json!({ "passkey": id }))).await?;
     Ok(if is_first { Saved::First(codes) } else { Saved::Another })

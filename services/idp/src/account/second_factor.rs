@@ -24,6 +24,7 @@ use crate::second_factors::store::Totp;
 use crate::second_factors::{self, event, rules};
 use crate::state::App;
 use crate::users;
+use crate::users::passwords::CredentialDigest;
 
 /// A secret that awaits its first code.
 #[derive(Serialize, Deserialize)]
@@ -83,18 +84,26 @@ async fn add(
     let codes = rules::new_recovery_codes()?;
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
     // The session must not have been ended meanwhile by a new password or the account's removal.
-    users::store::lock_password(tx.conn(), user).await?;
+    let password = users::store::lock_password(tx.conn(), user).await?.map(CredentialDigest::of);
     if !browser_sessions::store::keep(tx.conn(), visitor.session.id, now).await? {
         tx.unchanged().await?;
         return visitor.sign_in(app, AccountPage::SecondFactor, correlation);
     }
+    let is_first = !second_factors::store::find(&mut *tx.conn(), user).await?.any();
     if !second_factors::store::add(tx.conn(), user, &totp, now).await? {
         tx.unchanged().await?;
         return show(app, visitor, None, None).await;
     }
+    if is_first {
+        users::store::end_sessions(tx.conn(), user, Some(visitor.session.id)).await?;
+    }
     second_factors::store::replace_recovery_codes(tx.conn(), user, &tags(app, user, &codes)).await?;
     tx.commit(&event("second_factor.added", user, json!({ "kind": "one_time_code" }))).await?;
-    Ok(show_codes(visitor, &codes))
+    let mut response = show_codes(visitor, &codes);
+    if let Some(device) = visitor.device(app, password) {
+        device.with_second_factor().remember(app, &mut response)?;
+    }
+    Ok(response)
 }
 
 /// `POST …/account/recovery-codes`.

@@ -11,6 +11,7 @@ use super::proof;
 use crate::browser_sessions::{self, BrowserSession};
 use crate::form::Params;
 use crate::login;
+use crate::login::device::{Account, Device};
 use crate::login::ticket::{AccountPage, Destination};
 use crate::pages::Lang;
 use crate::pages::account::{Frame, PROOF_FIELD};
@@ -18,6 +19,7 @@ use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::refusal::PageError;
 use crate::state::App;
 use crate::users;
+use crate::users::passwords::CredentialDigest;
 use crate::users::rules::User;
 
 /// How old a login may be for a change of the user's credentials.
@@ -69,6 +71,12 @@ impl Visitor {
     ) -> Result<Response, PageError> {
         let destination = Destination::Account { page, ui_locales: self.ui_locales.clone() };
         login::http::begin(app, destination, &self.headers, correlation)
+    }
+
+    /// The visitor's device, if it has signed in with the user's current password.
+    pub(super) fn device(&self, app: &App, password: Option<CredentialDigest>) -> Option<Device> {
+        let account = Account { user: self.user.id, password };
+        Device::of(&app.keys, &self.headers, account, app.core.clock.unix_seconds())
     }
 
     /// Address of the account page with a message about what was done.

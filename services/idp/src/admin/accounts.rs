@@ -142,7 +142,9 @@ pub(crate) async fn execute_actions_email(
         return Err(AdminError::bad("User is disabled"));
     }
     if app.mailer.is_none() {
-        return Err(AdminError::bad("Failed to send execute actions email: no mail server is configured"));
+        return Err(AdminError::bad(
+            "Failed to send execute actions email: no mail server is configured (PLATFORM_NOTIFICATION_SMTP_URL)",
+        ));
     }
     let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
     if !letters::http::invite(&mut tx, &app, id, lang).await? {

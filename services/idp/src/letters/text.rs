@@ -25,7 +25,7 @@ pub(super) fn letter(kind: Kind, lang: Lang, username: &str, link: &str) -> Lett
             format!(
                 "Jemand, vermutlich Sie, hat für das Konto {username} ein neues Passwort angefordert.\n\n\
                  Wählen Sie es innerhalb von 30 Minuten:\n\n{link}\n\n\
-                 Waren Sie es nicht, beachten Sie diese Nachricht nicht. Es hat sich nichts geändert.\n"
+                 Wenn Sie das nicht waren, können Sie diese Nachricht ignorieren. Es hat sich nichts geändert.\n"
             ),
         ),
         (Kind::Invitation, Lang::En) => (
@@ -38,7 +38,7 @@ pub(super) fn letter(kind: Kind, lang: Lang, username: &str, link: &str) -> Lett
         (Kind::Invitation, Lang::De) => (
             "Platform: Ihr Konto",
             format!(
-                "Für Sie ist ein Konto eingerichtet. Ihr Benutzername ist {username}.\n\n\
+                "Für Sie wurde ein Konto eingerichtet. Ihr Benutzername ist {username}.\n\n\
                  Wählen Sie Ihr Passwort innerhalb von 3 Tagen:\n\n{link}\n"
             ),
         ),

@@ -9,7 +9,7 @@ use service::{AuditEvent, AuditedTx};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::device::{self, Device};
+use super::device::{Account, Device};
 use super::http::{redirect, set_cookie};
 use super::rules::LoginRequest;
 use super::store;
@@ -22,6 +22,7 @@ use crate::meter::Outcome;
 use crate::refusal::PageError;
 use crate::state::App;
 use crate::users;
+use crate::users::passwords::CredentialDigest;
 
 /// Completes a login after all factors and opens a new browser session; `None` if the proved credentials are no longer
 /// valid.
@@ -45,6 +46,12 @@ pub(super) async fn to_login(
         tx.unchanged().await?;
         return Ok(None);
     };
+    let (password, has_second_factor) = match proof {
+        Proof::Password(proved) => (Some(proved.password), proved.second_factor.is_some()),
+        Proof::Passkey { .. } => {
+            (users::store::password_hash(&mut *tx.conn(), user).await?.map(CredentialDigest::of), true)
+        }
+    };
     if let Some(old) = browser_sessions::cookie_hash(headers) {
         browser_sessions::store::replace(tx.conn(), &old, &browser).await?;
     }
@@ -56,8 +63,9 @@ pub(super) async fn to_login(
     };
     app.meter.login(Outcome::Succeeded);
     set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Session(&secret));
-    let device = Device::cookie(&app.keys, headers, user, now.unix_timestamp())?;
-    set_cookie(app, &mut response, device::COOKIE, Keep::For(&device, device::KNOWN_SECONDS));
+    let account = Account { user, password };
+    Device::after_login(&app.keys, headers, account, has_second_factor, now.unix_timestamp())
+        .remember(app, &mut response)?;
     Ok(Some(response))
 }
 

@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use uuid::Uuid;
 
-use super::device::Device;
+use super::device::{Account, Device};
 use super::failures::{self, FailedLogin};
-use super::guard::{Source, client_address};
+use super::guard::{Source, client_address, site_text};
 use crate::meter::Outcome;
 use crate::pages::texts::Texts;
 use crate::refusal::PageError;
@@ -85,14 +85,13 @@ pub(super) async fn check(
     };
     let (user, hash) = login.map_or((None, None), |login| (Some(login.user), login.password_hash));
     let now = app.core.clock.unix_seconds();
-    let account = user.as_ref().map(|user| user.id);
+    let digest = hash.as_deref().map(CredentialDigest::of);
+    let account = user.as_ref().map(|user| Account { user: user.id, password: digest });
     let source =
         account.map_or_else(|| Source::address(headers), |account| source(app, headers, account, now));
-    let attempt = account.map(|account| (account, source));
-    let admitted = attempt.is_none_or(|(account, source)| app.guard.admits(account, source, now));
+    let admitted = account.is_none_or(|account| app.guard.admits(account.user, source, now));
     let hash = hash.filter(|_| admitted);
-    let digest = hash.as_deref().map(CredentialDigest::of);
-    let line = app.guard.line(account, source, now);
+    let line = app.guard.line(account.map(|account| account.user), source, now);
     let fits = app.passwords.matches(line, password, hash).await?;
     Ok(match (user, digest) {
         (Some(user), Some(password)) if fits => good(app, user, password, source),
@@ -113,9 +112,9 @@ fn good(app: &App, user: User, password: CredentialDigest, source: Source) -> Cr
 }
 
 /// The source of an attempt: a device that has signed in to this account before, else the address.
-pub(super) fn source(app: &App, headers: &HeaderMap, account: Uuid, now: i64) -> Source {
+fn source(app: &App, headers: &HeaderMap, account: Account, now: i64) -> Source {
     let device = Device::of(&app.keys, headers, account, now);
-    device.map_or_else(|| Source::address(headers), Source::Device)
+    device.map_or_else(|| Source::address(headers), |device| Source::Device(device.id))
 }
 
 /// Checks the password of a signed-in user and returns its digest if it is right. Wrong ones count like those of a
@@ -127,10 +126,11 @@ pub(crate) async fn check_again(
     password: &str,
 ) -> Result<Option<CredentialDigest>, PageError> {
     let now = app.core.clock.unix_seconds();
-    let source = source(app, headers, user, now);
-    let admitted = app.guard.admits(user, source, now);
-    let hash = users::store::password_hash(&app.core.pool, user).await?.filter(|_| admitted);
+    let hash = users::store::password_hash(&app.core.pool, user).await?;
     let digest = hash.as_deref().map(CredentialDigest::of);
+    let source = source(app, headers, Account { user, password: digest }, now);
+    let admitted = app.guard.admits(user, source, now);
+    let hash = hash.filter(|_| admitted);
     let line = app.guard.line(Some(user), source, now);
     if app.passwords.matches(line, password, hash).await? {
         app.guard.succeeded(user, source);
@@ -151,7 +151,7 @@ pub(super) async fn record_failure(
     failure: Failure,
 ) -> Result<(), PageError> {
     app.meter.login(failure.outcome());
-    let address = client_address(headers).map(|address| address.to_string()).unwrap_or_default();
+    let address = client_address(headers).map(site_text).unwrap_or_default();
     let failed = FailedLogin { user, address: &address, client_id, reason: failure.reason() };
     failures::count(&app.core.pool, &failed, app.core.clock.now()).await?;
     Ok(())

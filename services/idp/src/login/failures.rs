@@ -1,11 +1,11 @@
-//! Audits failed logins: one row for each account, address and minute, with a count, so that guessing does not fill the
-//! audit table. They are counted in a table of their own first, so that a crash does not lose them.
+//! Audits failed logins: one row for each account, address (for IPv6 its site) and minute, with a count, so that guessing
+//! does not fill the audit table. They are counted in a table of their own first, so that a crash does not lose them.
 
 use std::time::Duration;
 
 use contract::Timestamp;
 use serde_json::json;
-use service::workers::Pace;
+use service::workers::{Next, Pace};
 use service::{ApiError, AuditEvent};
 use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
@@ -18,14 +18,14 @@ const EVERY: Duration = Duration::from_secs(20);
 /// A minute is written only this long after its end, so that late counts are included.
 const SETTLED: time::Duration = time::Duration::seconds(10);
 /// Most rows that a step writes, so that it never holds locks for long.
-const BATCH: i64 = 1_000;
+const BATCH: usize = 1_000;
 /// Subject of failures with a name that no account has.
 const UNKNOWN: &str = "user:unknown";
 
 /// A failed login.
 pub(crate) struct FailedLogin<'a> {
     pub(crate) user: Option<Uuid>,
-    /// Empty for a caller on the provider's own port.
+    /// An IPv4 address or an IPv6 site; empty for a caller on the provider's own port.
     pub(crate) address: &'a str,
     pub(crate) client_id: &'a str,
     pub(crate) reason: &'static str,
@@ -59,7 +59,10 @@ pub(crate) fn start(app: &App) {
     let aside = app.for_workers();
     app.core.workers.every("failed_logins", Pace::every(EVERY).after(EVERY), move || {
         let app = aside.clone();
-        async move { step(&app).await.map(drop) }
+        async move {
+            let is_full = step(&app).await? == BATCH;
+            Ok::<_, ApiError>(if is_full { Next::In(Duration::ZERO) } else { Next::Interval })
+        }
     });
 }
 
@@ -107,7 +110,7 @@ async fn take_over(conn: &mut PgConnection, now: OffsetDateTime) -> sqlx::Result
           ORDER BY minute, subject, address LIMIT $2 FOR UPDATE SKIP LOCKED) \
          RETURNING minute, subject, address, client_id, reasons, attempts",
         now,
-        BATCH
+        i64::try_from(BATCH).unwrap_or(i64::MAX)
     )
     .fetch_all(conn)
     .await

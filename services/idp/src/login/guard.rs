@@ -57,6 +57,14 @@ pub(crate) fn client_address(headers: &HeaderMap) -> Option<IpAddr> {
     named.and_then(|text| text.parse().ok()).map(|address: IpAddr| address.to_canonical())
 }
 
+/// The part of an address that its holder cannot choose: of an IPv6 address the prefix of its site.
+pub(crate) fn site_text(address: IpAddr) -> String {
+    match site(address) {
+        prefix @ IpAddr::V6(_) => format!("{prefix}/{IPV6_SITE_BITS}"),
+        address @ IpAddr::V4(_) => address.to_string(),
+    }
+}
+
 fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -26,7 +26,14 @@ use crate::tokens::hint;
 
 impl From<Misaddressed> for PageError {
     fn from(problem: Misaddressed) -> Self {
-        Self::bad(problem.to_string())
+        match problem {
+            Misaddressed::UnknownClient => Self::unfit(|texts| texts.unknown_client),
+            Misaddressed::DisabledClient => Self::unfit(|texts| texts.disabled_client),
+            // They name a parameter, so they are for the client's developers.
+            Misaddressed::NoClient | Misaddressed::RedirectUri | Misaddressed::Repeated(_) => {
+                Self::bad(problem.to_string())
+            }
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn second_step(
     };
     match passkeys::take(app, challenge, assertion, Some(user.id), login.correlation).await? {
         Signed::By { passkey, .. } => {
-            let source = step_source(app, login.headers, user.id, app.core.clock.unix_seconds());
+            let source = step_source(app, login.headers, proved, app.core.clock.unix_seconds());
             app.guard.succeeded(user.id, source);
             login.after_factors(&user, Proved { second_factor: Some(passkey), ..proved }).await
         }

@@ -3,9 +3,9 @@
 
 use axum::response::Response;
 use http::HeaderMap;
-use uuid::Uuid;
 
-use super::credentials::{Failure, source};
+use super::credentials::Failure;
+use super::device::{Account, Device};
 use super::guard::Source;
 use super::steps::Login;
 use super::ticket::Proved;
@@ -23,7 +23,7 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
         return login.ask_password("", Some(message));
     };
     let now = app.core.clock.unix_seconds();
-    let source = step_source(app, login.headers, user.id, now);
+    let source = step_source(app, login.headers, proved, now);
     let failure = if app.guard.admits(user.id, source, now) {
         let answer = Answer::of(form.get("otp"), form.get("recoveryCodeInput"));
         let taken = second_factors::take(app, user.id, &answer, login.correlation).await?;
@@ -39,10 +39,10 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
     login.fail_second_step(proved, failure).await
 }
 
-/// A known device, else the step itself: wrong codes count whatever address they come from.
-pub(super) fn step_source(app: &App, headers: &HeaderMap, user: Uuid, now: i64) -> Source {
-    match source(app, headers, user, now) {
-        device @ Source::Device(_) => device,
-        Source::Address(_) | Source::SecondFactor => Source::SecondFactor,
-    }
+/// A device that has shown the second factor before, else the step itself: wrong codes count whatever address they come
+/// from.
+pub(super) fn step_source(app: &App, headers: &HeaderMap, proved: Proved, now: i64) -> Source {
+    let account = Account { user: proved.user, password: Some(proved.password) };
+    let device = Device::of(&app.keys, headers, account, now).filter(|device| device.has_second_factor);
+    device.map_or(Source::SecondFactor, |device| Source::Device(device.id))
 }

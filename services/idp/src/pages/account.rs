@@ -184,7 +184,7 @@ fn passkey_row(account: &Account<'_>, passkey: &Passkey) -> String {
     let texts = account.frame.lang.texts();
     let (id, name) = (passkey.id.to_string(), escape(&passkey.name));
     let time = |label: &str, at: OffsetDateTime| {
-        let (machine, shown) = moment(at);
+        let (machine, shown) = moment(account.frame.lang, at);
         format!("{label} <time datetime=\"{machine}\">{shown}</time>")
     };
     let mut facts = vec![time(texts.added_at, passkey.created_at)];
@@ -245,7 +245,7 @@ fn row(frame: &Frame<'_>, session: &Session) -> String {
     let texts = frame.lang.texts();
     let agent = session.agent.as_deref().unwrap_or(texts.unknown_browser);
     let this = if session.is_this { format!(" ({})", texts.this_session) } else { String::new() };
-    let (machine, shown) = moment(session.authenticated_at);
+    let (machine, shown) = moment(frame.lang, session.authenticated_at);
     let mut facts = vec![format!("{} <time datetime=\"{machine}\">{shown}</time>", texts.signed_in_at)];
     facts.extend(session.address.as_deref().map(escape));
     facts.extend(session.clients.iter().map(|client| escape(client)));
@@ -253,7 +253,7 @@ fn row(frame: &Frame<'_>, session: &Session) -> String {
     let button = format!(
         "{}<button class=\"plain\" type=\"submit\" aria-label=\"{end}: {label}\">{end}</button>\n",
         hidden(&[("session", &id)]),
-        end = texts.end,
+        end = if session.is_this { texts.sign_out } else { texts.end },
         label = escape(agent),
     );
     format!(
@@ -265,10 +265,15 @@ fn row(frame: &Frame<'_>, session: &Session) -> String {
 }
 
 /// Formats a time in UTC, for machines and for people.
-fn moment(at: OffsetDateTime) -> (String, String) {
+fn moment(lang: Lang, at: OffsetDateTime) -> (String, String) {
     let machine = format_description!("[year]-[month]-[day]T[hour]:[minute]Z");
-    let shown = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
-    (at.format(machine).unwrap_or_default(), at.format(shown).unwrap_or_default())
+    let english = format_description!("[day padding:none] [month repr:long] [year], [hour]:[minute] UTC");
+    let german = format_description!("[day].[month].[year], [hour]:[minute] UTC");
+    let shown = match lang {
+        Lang::En => at.format(english),
+        Lang::De => at.format(german),
+    };
+    (at.format(machine).unwrap_or_default(), shown.unwrap_or_default())
 }
 
 /// The content of the set-up page of the second factor.

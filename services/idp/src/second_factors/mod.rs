@@ -1,5 +1,5 @@
 //! The second factor of a login: one-time codes from an app (RFC 6238) or a passkey, and recovery codes that replace
-//! either.
+//! either. The first one ends the user's other sessions: every session of a user with a second factor has shown it.
 
 pub(crate) mod rules;
 pub(crate) mod store;

@@ -153,7 +153,7 @@ async fn sessions_are_seen_and_ended() {
     assert!(other.get(ACCOUNT).await.text.contains("kc-form-login"));
     assert_eq!(browser.change(&page, "sessions/end", &[("session", "x")]).await.status, 400);
     let left = browser.change(&page, "sessions/end", &[("session", ids[0])]).await;
-    assert!(left.status == 200 && left.text.contains("You are logged out"), "{}", left.text);
+    assert!(left.status == 200 && left.text.contains("You are signed out"), "{}", left.text);
     assert!(browser.get(ACCOUNT).await.text.contains("kc-form-login"));
     assert_eq!(provider.audited("session.ended").await, 2);
 }
@@ -165,7 +165,7 @@ async fn all_sessions_are_ended_at_once() {
     let mut browser = own(&provider);
     let page = browser.enter("alice", "alice").await;
     let left = browser.change(&page, "sessions/end-all", &[]).await;
-    assert!(left.text.contains("You are logged out"), "{}", left.text);
+    assert!(left.text.contains("You are signed out"), "{}", left.text);
     assert_eq!(oauth_error(&provider.refresh(&tokens).await).2, "Session not active");
     let form = browser.get(ACCOUNT).await;
     assert!(action(&form, "kc-form-login").contains("client_id=account"));

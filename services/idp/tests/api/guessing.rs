@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use testkit::{Call, Reply};
 
+use crate::accounts::CHOSEN;
 use crate::provider::{Provider, action_of, cookie_of, with_form};
+use crate::second_factor::own;
 
 /// The reason that the form shows.
 fn problem(reply: &Reply) -> String {
@@ -112,6 +114,25 @@ async fn a_device_of_another_account_is_a_stranger() {
 }
 
 #[tokio::test]
+async fn another_password_makes_strangers_of_all_devices_but_its_own() {
+    let provider = Provider::start().await;
+    let mut earlier = Browser::open(&provider).await;
+    earlier.keep_device(&earlier.submit(HOSTILE, "alice", "alice").await);
+    let mut owner = own(&provider);
+    let page = owner.enter("alice", "alice").await;
+    let pairs = [("password", "alice"), ("password-new", CHOSEN), ("password-confirm", CHOSEN)];
+    assert_eq!(owner.change(&page, "password", &pairs).await.status, 302);
+    let stranger = Browser::open(&provider).await;
+    for _ in 0..5 {
+        problem(&stranger.submit(HOSTILE, "alice", "wrong").await);
+    }
+    problem(&earlier.submit(HOSTILE, "alice", CHOSEN).await);
+    assert_eq!(earlier.submit(HOME, "alice", CHOSEN).await.status, 302, "control");
+    let mut owner = owner.with("x-forwarded-for", HOSTILE);
+    assert_eq!(owner.sign_in("alice", CHOSEN).await.status, 302, "where it was chosen");
+}
+
+#[tokio::test]
 async fn attempts_at_once_are_all_counted() {
     let provider = Provider::start().await;
     let browser = Browser::open(&provider).await;
@@ -185,6 +206,20 @@ async fn failed_logins_are_one_audit_row_an_account_address_and_minute() {
         ]
     );
     assert_eq!(provider.failures("").await, 1, "of the current minute");
+}
+
+#[tokio::test]
+async fn failures_of_one_ipv6_site_are_one_row_whatever_address_they_come_from() {
+    let provider = Provider::start().await;
+    let browser = Browser::open(&provider).await;
+    for host in 1..=4 {
+        problem(&browser.submit(&format!("2001:db8:1:{host}::{host}"), "mallory", "wrong").await);
+    }
+    problem(&browser.submit("2001:db8:2::1", "mallory", "wrong").await);
+    let sql = "SELECT address, attempts FROM idp.failed_logins ORDER BY address";
+    let rows: Vec<(String, i32)> =
+        sqlx::query_as(sql).fetch_all(&provider.database.owner_pool()).await.expect("the counts");
+    assert_eq!(rows, [("2001:db8:1::/48".to_owned(), 4), ("2001:db8:2::/48".to_owned(), 1)]);
 }
 
 #[tokio::test]

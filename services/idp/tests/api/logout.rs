@@ -42,7 +42,7 @@ async fn without_an_address_there_is_a_page() {
     let form = [("id_token_hint", hint), ("client_id", "platform-frontend")];
     let reply = provider.post_form(&format!("{OIDC}/logout"), &form).await;
     assert_eq!(reply.status, 200);
-    assert!(reply.text.contains("You are logged out"), "{}", reply.text);
+    assert!(reply.text.contains("You are signed out"), "{}", reply.text);
     assert_eq!(reply.header("x-frame-options"), "DENY");
     assert!(ended(&provider, &tokens).await);
 }
@@ -115,7 +115,7 @@ async fn a_client_gives_its_refresh_token_back() {
 #[tokio::test]
 async fn the_page_is_in_the_language_that_the_client_asks_for() {
     let provider = Provider::start().await;
-    for (locales, text) in [("de", "Sie sind abgemeldet"), ("xx en", "You are logged out")] {
+    for (locales, text) in [("de", "Sie sind abgemeldet"), ("xx en", "You are signed out")] {
         let page = provider.get(&query(&[("ui_locales", locales)])).await;
         assert!(page.status == 200 && page.text.contains(text), "{locales}: {}", page.text);
     }

@@ -217,6 +217,21 @@ async fn two_logins_at_once_do_not_share_an_answer() {
 }
 
 #[tokio::test]
+async fn the_first_passkey_ends_the_sessions_that_the_password_alone_opened_and_the_next_ends_none() {
+    let provider = Provider::start().await;
+    let mut thief = own(&provider);
+    assert!(thief.enter("alice", "alice").await.text.contains("id=\"h-sessions\""), "control");
+    let (mut browser, mut authenticator) = with_passkey(&provider, "alice").await;
+    assert!(thief.get(ACCOUNT).await.text.contains("id=\"kc-form-login\""));
+    let mut elsewhere = own(&provider);
+    assert_eq!(sign_in(&mut elsewhere, &mut authenticator).await.status, 302);
+    assert_eq!(add(&mut browser, &mut Authenticator::new(), "Key").await.status, 302);
+    for browser in [&mut browser, &mut elsewhere] {
+        assert!(browser.get(ACCOUNT).await.text.contains("id=\"h-sessions\""));
+    }
+}
+
+#[tokio::test]
 async fn with_a_passkey_the_password_needs_a_second_step() {
     let provider = Provider::start().await;
     let (_, mut authenticator) = with_passkey(&provider, "alice").await;
@@ -319,7 +334,7 @@ async fn a_disabled_account_has_no_use_of_its_passkey() {
         assert_eq!(reply.status, 204, "{}", reply.text);
         let page = sign_in(&mut own(&provider), &mut authenticator).await;
         assert_eq!(page.status, status, "{}", page.text);
-        assert_eq!(page.text.contains("Account is disabled"), !enabled);
+        assert_eq!(page.text.contains("This account is disabled"), !enabled);
     }
 }
 

@@ -153,6 +153,43 @@ async fn codes_cannot_be_guessed_with_the_password_from_many_addresses() {
     assert_eq!(second_step(&mut known, "otp", &next).await.status, 302, "a known device is not delayed");
 }
 
+/// Who knew the password before there was a second factor may have signed in as often as they liked.
+#[tokio::test]
+async fn a_device_that_showed_the_password_alone_guesses_codes_as_a_stranger() {
+    let provider = Provider::start().await;
+    let mut devices = Vec::new();
+    for _ in 0..4 {
+        let mut device = own(&provider);
+        assert_eq!(device.sign_in("alice", "alice").await.status, 302);
+        devices.push(device);
+    }
+    let scene = set_up(&provider).await;
+    for _ in 0..3 {
+        for device in &mut devices {
+            problem(&second_step(device, "otp", "000000").await);
+        }
+    }
+    let counted = [
+        provider.failures("second_factor").await,
+        provider.failures("too_many_second_factor_failures").await,
+    ];
+    assert_eq!(counted, [5, 7]);
+    let mut known = scene.browser;
+    let next = code(&scene.secret, NOW + 30);
+    assert_eq!(second_step(&mut known, "otp", &next).await.status, 302, "control: it has shown a code");
+}
+
+#[tokio::test]
+async fn the_first_second_factor_ends_the_sessions_that_the_password_alone_opened() {
+    let provider = Provider::start().await;
+    let mut thief = own(&provider);
+    assert!(thief.enter("alice", "alice").await.text.contains("id=\"h-sessions\""), "control");
+    let mut scene = set_up(&provider).await;
+    assert!(thief.get(ACCOUNT).await.text.contains("id=\"kc-form-login\""));
+    let page = scene.browser.get(ACCOUNT).await;
+    assert!(page.text.contains("id=\"h-sessions\""), "its own session stays: {}", page.text);
+}
+
 #[tokio::test]
 async fn the_second_step_is_worth_nothing_without_the_first() {
     let provider = Provider::start().await;

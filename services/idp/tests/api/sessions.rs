@@ -138,7 +138,7 @@ async fn a_logout_ends_the_browsers_session_and_every_client_session_below_it() 
     let elsewhere = sign_in(&provider, "", "alice").await;
     let hint = alice.tokens["id_token"].as_str().expect("an ID token");
     let reply = logout(&provider, &alice.cookies, &[("id_token_hint", hint)]).await;
-    assert!(reply.text.contains("You are logged out"), "{}", reply.text);
+    assert!(reply.text.contains("You are signed out"), "{}", reply.text);
     assert!(!is_signed_in(&provider, &alice.cookies).await);
     assert!(!is_live(&provider, &alice.tokens).await && !is_live(&provider, &tab).await);
     assert!(

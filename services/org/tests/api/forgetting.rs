@@ -144,7 +144,9 @@ async fn a_row_that_cannot_be_erased_holds_up_no_other() {
     for id in &members {
         assert_eq!(org.link(id, "rosalind-subject").await.status, 200);
     }
-    let check = format!("ALTER TABLE org.members ADD CONSTRAINT stuck CHECK (id <> '{stuck}' OR name_salt IS NOT NULL)");
+    let check = format!(
+        "ALTER TABLE org.members ADD CONSTRAINT stuck CHECK (id <> '{stuck}' OR name_salt IS NOT NULL)"
+    );
     sqlx::query(sqlx::AssertSqlSafe(check)).execute(&org.owner).await.expect("the superuser may");
     close(&org, "rosalind-subject").await;
     let row = |id: &str| format!("system:forgetting member.forgotten member:{id}");
@@ -152,7 +154,8 @@ async fn a_row_that_cannot_be_erased_holds_up_no_other() {
     assert!(!org.audit().await.contains(&row(stuck)), "control");
     let freed = "ALTER TABLE org.members DROP CONSTRAINT stuck";
     sqlx::query(freed).execute(&org.owner).await.expect("the superuser may");
-    until("the row is forgotten by a later search", || async { org.audit().await.contains(&row(stuck)) }).await;
+    until("the row is forgotten by a later search", || async { org.audit().await.contains(&row(stuck)) })
+        .await;
 }
 
 #[tokio::test]
