@@ -1,6 +1,10 @@
 //! A request body, read whole within its limit. Modules parse its shape after the decision, in the fixed order of
 //! checks. A module's handler takes [`Body`] after its `Permit`: axum runs extractors in argument order and reads the
 //! body last. A handler that asks for its decision itself takes an [`UnreadBody`].
+//!
+//! A client may hold the end of its body back for minutes, and a decision must not be older than that. An operation's
+//! handler therefore runs only when its body has arrived ([`arrived`]); what is wrong with the body is still told after
+//! the decision.
 
 use std::convert::Infallible;
 
@@ -61,7 +65,32 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
-/// A body of which nothing has been read from the client yet.
+/// A body that arrived before its handler ran, or why it did not.
+#[derive(Clone, Debug)]
+struct Arrived(Result<Bytes, Fault>);
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    TooLarge,
+    Incomplete,
+}
+
+/// Waits until the body has arrived, or is known to be past `limit` or incomplete.
+pub(crate) async fn arrived(request: Request, limit: usize) -> Request {
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(Arrived(collect(body, limit).await));
+    Request::from_parts(parts, axum::body::Body::empty())
+}
+
+async fn collect(body: axum::body::Body, limit: usize) -> Result<Bytes, Fault> {
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Fault::TooLarge),
+        Err(_) => Err(Fault::Incomplete),
+    }
+}
+
+/// A body that is read after the decision.
 #[derive(Debug)]
 pub struct UnreadBody(Request);
 
@@ -73,11 +102,15 @@ impl UnreadBody {
     pub async fn read(self) -> Result<RawBody, ApiError> {
         let limit = self.0.extensions().get::<BodyLimit>().copied().unwrap_or_default().0;
         let is_json = declares_json(&self.0);
-        let body = Limited::new(self.0.into_body(), limit).collect().await;
-        match body {
-            Ok(body) => Ok(RawBody { bytes: body.to_bytes(), is_json }),
-            Err(error) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge { limit }),
-            Err(_) => Err(ApiError::BadRequest("the body did not arrive whole".into())),
+        let (mut parts, body) = self.0.into_parts();
+        let read = match parts.extensions.remove::<Arrived>() {
+            Some(Arrived(arrived)) => arrived,
+            None => collect(body, limit).await,
+        };
+        match read {
+            Ok(bytes) => Ok(RawBody { bytes, is_json }),
+            Err(Fault::TooLarge) => Err(ApiError::TooLarge { limit }),
+            Err(Fault::Incomplete) => Err(ApiError::BadRequest("the body did not arrive whole".into())),
         }
     }
 }

@@ -2,16 +2,19 @@
 //! its `operationId` and its decision, and is bound to its handler. The router is built from the table; the module's
 //! tests compare the table with `openapi.json` and the fragment.
 //!
-//! A handler that takes a [`Permit`](crate::Permit) is authorized before its body is read, because axum reads the body
-//! last.
+//! A handler runs when its body has arrived, so that its decision is as new as its write. One that takes a
+//! [`Permit`](crate::Permit) is authorized before its body is parsed, because axum runs that extractor last.
 
 use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
+use axum::response::Response;
 use axum::routing::{MethodFilter, on};
+use futures_util::future::{BoxFuture, Either};
+use http_body::Body as _;
 
 use crate::layers::{BodyLimit, MODULE_BODY_LIMIT};
-use crate::{Feature, Query};
+use crate::{Feature, Query, body};
 
 contract::words! {
     /// The HTTP methods of operations.
@@ -202,19 +205,25 @@ impl<S: Clone + Send + Sync + 'static> Operations<S> {
     }
 }
 
-/// A handler that knows its operation. Not a layer, which would cost each request a future on the heap.
+/// A handler that knows its operation and waits for the body. Not a layer, which would cost each request a future on the
+/// heap.
 #[derive(Clone)]
 struct Bound<H> {
     operation: Operation,
     handler: H,
 }
 
-impl<T, S, H: Handler<T, S>> Handler<T, S> for Bound<H> {
-    type Future = H::Future;
+impl<T: 'static, S: Send + 'static, H: Handler<T, S>> Handler<T, S> for Bound<H> {
+    type Future = Either<H::Future, BoxFuture<'static, Response>>;
 
     fn call(self, mut request: Request, state: S) -> Self::Future {
-        request.extensions_mut().insert(BodyLimit(self.operation.body_limit));
-        request.extensions_mut().insert(self.operation);
-        self.handler.call(request, state)
+        let Self { operation, handler } = self;
+        request.extensions_mut().insert(BodyLimit(operation.body_limit));
+        request.extensions_mut().insert(operation);
+        if request.body().is_end_stream() {
+            return Either::Left(handler.call(request, state));
+        }
+        let arrived = body::arrived(request, operation.body_limit);
+        Either::Right(Box::pin(async move { handler.call(arrived.await, state).await }))
     }
 }

@@ -1,6 +1,7 @@
 //! Permits of a module's operations, for one object and for a worker, and what they allow: a transaction, a history, a
 //! list by cursor.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::extract::{FromRef, State};
@@ -14,7 +15,8 @@ use service::{
     SystemPermit, UnreadBody,
 };
 use testkit::{Api, Recorded, Reply, Stub};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
@@ -79,6 +81,7 @@ async fn history(State(app): State<App>, permit: Permit) -> Result<Data<Vec<Hist
 struct Module {
     app: TestApp,
     api: Api,
+    address: SocketAddr,
     authz: Stub,
     company: CompanyId,
     _stop: DropGuard,
@@ -92,11 +95,12 @@ impl Module {
             permits: Permits::new("org", AuthzClient::new(&authz.url(), &app.core.inside)),
         };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let api = Api::at(listener.local_addr().expect("bound"));
+        let address = listener.local_addr().expect("bound");
+        let api = Api::at(address);
         let routes = operations().routes(state);
         let grace = Duration::from_secs(1);
         tokio::spawn(service::serve(app.core.clone(), routes, listener, stop.clone(), grace));
-        let module = Self { app, api, authz, company: CompanyId::mint(), _stop: stop.drop_guard() };
+        let module = Self { app, api, address, authz, company: CompanyId::mint(), _stop: stop.drop_guard() };
         module.decide(true);
         module
     }
@@ -157,6 +161,36 @@ async fn an_object_permit_is_asked_about_its_object_before_the_body_is_read() {
     let asked = module.asked().len();
     assert_eq!(module.edit("not-an-id", "a").await.code(), "BAD_REQUEST");
     assert_eq!(module.asked().len(), asked, "an invalid id is refused before the decision");
+}
+
+#[tokio::test]
+async fn a_decision_is_asked_when_the_body_has_arrived_and_not_before() {
+    const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let module = Module::start().await;
+    for (allowed, status) in [(false, "HTTP/1.1 403"), (true, "HTTP/1.1 200")] {
+        module.decide(true);
+        let asked = module.asked().len();
+        let head = format!(
+            "PUT /api/org/v1/companies/{}/notes/{} HTTP/1.1\r\nhost: a.test\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 12\r\nconnection: close\r\n\r\n",
+            module.company,
+            Uuid::now_v7(),
+            module.app.token()
+        );
+        let mut client = TcpStream::connect(module.address).await.expect("connected");
+        client.write_all(head.as_bytes()).await.expect("sent");
+        let mut wants = [0; CONTINUE.len()];
+        client.read_exact(&mut wants).await.expect("the service waits for the body");
+        assert_eq!(wants, CONTINUE);
+        client.write_all(b"{\"text\":\"a").await.expect("sent");
+        assert_eq!(module.asked().len(), asked, "nothing is asked yet");
+        module.decide(allowed);
+        client.write_all(b"\"}").await.expect("sent");
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).await.expect("a response");
+        assert!(reply.starts_with(status), "{reply}");
+    }
+    assert_eq!(module.audited().await, 1);
 }
 
 #[tokio::test]
