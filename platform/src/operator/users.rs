@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
 use service::client::{Call, encode_segment};
 
-use super::{account_name, call, refused};
+use super::{account_name, call, data, refused};
 use crate::cli::{Invitation, Language, NewUser, ResetRequest, UserCommand, UserName};
 use crate::console;
 use crate::stop::Stop;
@@ -81,9 +81,18 @@ async fn reset(provider: &Provider<'_>, request: &ResetRequest) -> Result<(), St
 async fn enable(provider: &Provider<'_>, user: &UserName, enabled: bool) -> Result<(), Stop> {
     let id = provider.id_of(&user.name).await?;
     provider.ask(Method::PUT, &format!("/{id}"), Some(&json!({ "enabled": enabled }))).await?;
+    look_at(provider.settings, &id).await?;
     let is = if enabled { "enabled" } else { "disabled; its sessions have ended" };
     console::result(&format!("user {} is {is}", user.name));
     Ok(())
+}
+
+/// Has identity look at the account, so that decisions know of the change before the command reports it.
+async fn look_at(settings: &Settings, id: &str) -> Result<(), Stop> {
+    let path = format!("/internal/identity/users/{}/look", encode_segment(id));
+    let (status, body) = call(settings, "identity", ports::IDENTITY, Call::new(Method::POST, path)).await?;
+    // An account that has sent no request yet has no record; its first request asks the provider.
+    if status == StatusCode::NOT_FOUND { Ok(()) } else { data(status, &body).map(drop) }
 }
 
 /// Whether the platform uses the built-in provider.

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::routing::{get, post, put};
 
-use crate::{App, lifecycle, provision, users};
+use crate::{App, lifecycle, look, provision, users};
 
 /// Every route of identity.
 pub fn router(app: App) -> Router {
@@ -15,5 +15,6 @@ pub fn router(app: App) -> Router {
         .route("/internal/identity/users/{kcSub}", get(users::http::one))
         .route("/internal/identity/users/{kcSub}/state", get(users::http::state))
         .route("/internal/identity/users/{kcSub}/lifecycle", put(lifecycle::http::change))
+        .route("/internal/identity/users/{kcSub}/look", post(look::http::look))
         .with_state(app)
 }

@@ -1,16 +1,19 @@
 //! Looks at the provider: which of the subjects known here are disabled or gone there. A quick look requests the
 //! disabled accounts and those deleted since the last look (`ask.rs`, with no transaction open), then stores its
 //! findings together with its time (`store.rs`, one transaction). If a request fails, it changes nothing. A full look
-//! covers all accounts in portions (`full.rs`). [`start`] runs both periodically.
+//! covers all accounts in portions (`full.rs`). [`start`] runs both periodically; an operator's command asks for a look at
+//! one account after it has changed it (`http.rs`).
 
 mod ask;
 mod findings;
 mod full;
+pub(crate) mod http;
 mod store;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::Subject;
 use serde_json::json;
 use service::workers::{Next, Pace, Step};
 use service::{ApiError, AuditEvent};
@@ -85,6 +88,13 @@ pub async fn once(app: &App, scope: Scope) -> Result<usize, ApiError> {
             Ok(look.changed)
         }
     }
+}
+
+/// Looks at one account.
+async fn at(app: &App, subject: &Subject) -> Result<(), ApiError> {
+    let (begun, mut findings) = (Instant::now(), Findings::default());
+    ask::ask_each(app, vec![subject.to_string()], &mut findings).await?;
+    settle(app, &findings, begun.elapsed(), None).await.map(drop)
 }
 
 /// Stores findings that were requested at most `asked` ago and, if they complete a look, that it began `look` ago.

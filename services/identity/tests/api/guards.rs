@@ -56,7 +56,9 @@ async fn operators_routes_open_to_the_operators_credential_and_to_nothing_else()
     identity.known("alice").await;
     let path = |tail: &str| format!("/internal/identity/users/alice/{tail}");
     let body = json!({ "state": "suspended", "reason": "r", "operator": "root" });
-    for (method, path) in [(Method::PUT, path("lifecycle")), (Method::GET, path("state"))] {
+    for (method, path) in
+        [(Method::PUT, path("lifecycle")), (Method::POST, path("look")), (Method::GET, path("state"))]
+    {
         let call = || identity.api.call(method.clone(), &path).json(body.clone());
         let rows = identity.audit().await;
         let bare = identity.checked(method.as_str(), &path, call()).await;

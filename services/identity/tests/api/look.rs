@@ -1,10 +1,11 @@
 //! Looks at the provider.
 
+use http::Method;
 use identity::look::Scope;
 use serde_json::{Value, json};
 
 use crate::provider::Provider;
-use crate::support::{Identity, until};
+use crate::support::{Identity, OPERATOR, until};
 
 #[tokio::test]
 async fn a_disabled_account_is_seen_and_comes_back() {
@@ -23,6 +24,26 @@ async fn a_disabled_account_is_seen_and_comes_back() {
     let seen = "system:idp-look user.idp_state_changed user:alice";
     assert_eq!(rows.iter().filter(|row| *row == seen).count(), 2);
     assert_eq!(rows.len(), 4);
+}
+
+#[tokio::test]
+async fn an_operators_look_at_one_account_sees_it_at_once_and_no_other() {
+    let identity = Identity::start().await;
+    for subject in ["alice", "bob"] {
+        identity.known(subject).await;
+        identity.provider.account(subject, subject, false);
+    }
+    let path = |subject: &str| format!("/internal/identity/users/{subject}/look");
+    let look = async |subject| {
+        let path = path(subject);
+        identity.checked("POST", &path, identity.api.call(Method::POST, &path).bearer(OPERATOR)).await
+    };
+    let seen = look("alice").await;
+    assert_eq!((seen.status, &seen.data()["idpEnabled"]), (200, &json!(false)), "{}", seen.text);
+    assert_eq!((identity.is_enabled("alice").await, identity.is_enabled("bob").await), (false, true));
+    assert_eq!(look("nobody").await.code(), "NOT_FOUND");
+    identity.provider.account("alice", "alice", true);
+    assert_eq!(look("alice").await.data()["idpEnabled"], true);
 }
 
 #[tokio::test]
