@@ -27,10 +27,10 @@ pub(super) async fn holders(conn: &mut PgConnection) -> sqlx::Result<Vec<Holder>
     .await
 }
 
-/// Whether identity has a record of the subject.
+/// Whether identity has a record of the subject, and has not closed it: a closed subject never comes back.
 pub(super) async fn is_known(conn: &mut PgConnection, subject: &str) -> sqlx::Result<bool> {
     let known = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM identity.subject_facts WHERE kc_sub = $1) AS "known!""#,
+        r#"SELECT EXISTS (SELECT FROM identity.subject_facts WHERE kc_sub = $1 AND lifecycle <> 'closed') AS "known!""#,
         subject
     );
     known.fetch_one(conn).await

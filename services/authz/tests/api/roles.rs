@@ -56,6 +56,18 @@ async fn granting_and_revoking_write_tuple_ledger_and_audit() {
 }
 
 #[tokio::test]
+async fn a_closed_subject_is_given_no_role() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    app.rows().run("UPDATE identity.users SET lifecycle = 'closed' WHERE kc_sub = 'alice'").await;
+    let refused = grant(&app, "root", "alice").await;
+    assert_eq!((refused.status, refused.code()), (404, "NOT_FOUND"), "{}", refused.text);
+    assert_eq!(holders(&app).await, ["root"]);
+    app.rows().run("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'").await;
+    assert_eq!(grant(&app, "root", "alice").await.status, 200, "control: a suspended subject may come back");
+}
+
+#[tokio::test]
 async fn a_role_write_needs_the_role_of_its_own_bearer() {
     let app = App::start().await;
     for subject in ["alice", "bob"] {
