@@ -58,13 +58,16 @@ async fn granting_and_revoking_write_tuple_ledger_and_audit() {
 #[tokio::test]
 async fn a_closed_subject_is_given_no_role() {
     let app = App::start().await;
-    app.rows().subject("alice").await;
-    app.rows().run("UPDATE identity.users SET lifecycle = 'closed' WHERE kc_sub = 'alice'").await;
+    for subject in ["alice", "bob"] {
+        app.rows().subject(subject).await;
+    }
+    let closed = "UPDATE identity.users SET lifecycle = 'closed', name_salt = NULL WHERE kc_sub = 'alice'";
+    app.rows().run(closed).await;
+    app.rows().run("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'bob'").await;
     let refused = grant(&app, "root", "alice").await;
     assert_eq!((refused.status, refused.code()), (404, "NOT_FOUND"), "{}", refused.text);
     assert_eq!(holders(&app).await, ["root"]);
-    app.rows().run("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'").await;
-    assert_eq!(grant(&app, "root", "alice").await.status, 200, "control: a suspended subject may come back");
+    assert_eq!(grant(&app, "root", "bob").await.status, 200, "control: a suspended subject may come back");
 }
 
 #[tokio::test]
