@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use contract::Subject;
+use contract::{Subject, forwarded};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
@@ -155,7 +155,7 @@ pub(crate) fn address_of(guarded: &Guarded) -> IpAddr {
 fn client(connected: IpAddr, behind_trusted_proxy: bool, headers: &HeaderMap) -> IpAddr {
     let parts = || {
         let last = headers.get_all("x-forwarded-for").iter().next_back()?;
-        last.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+        forwarded::address(last.to_str().ok()?.rsplit(',').next()?.trim())
     };
     let address: IpAddr = if behind_trusted_proxy { parts().unwrap_or(connected) } else { connected };
     peer::client(address)
@@ -212,6 +212,11 @@ mod tests {
         let peer: IpAddr = "198.51.100.7".parse().expect("an address");
         assert_eq!(client(peer, false, &headers), peer);
         assert_eq!(client(peer, true, &headers).to_string(), "203.0.113.9");
+        let with_port = HeaderMap::from_iter([(
+            HeaderName::from_static("x-forwarded-for"),
+            HeaderValue::from_static("203.0.113.9:51234"),
+        )]);
+        assert_eq!(client(peer, true, &with_port).to_string(), "203.0.113.9");
         assert_eq!(client(peer, true, &HeaderMap::new()), peer);
         let wide: IpAddr = "2001:db8:1:2:3:4:5:6".parse().expect("an address");
         assert_eq!(client(wide, false, &headers).to_string(), "2001:db8:1:2::");

@@ -10,6 +10,7 @@ pub mod decision;
 pub mod envelope;
 pub mod fence;
 pub mod fields;
+pub mod forwarded;
 pub mod fragment;
 pub mod frontend;
 pub mod grants;

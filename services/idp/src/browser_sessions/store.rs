@@ -11,6 +11,10 @@ const LIFETIME: Duration = Duration::hours(10);
 /// Lifetime without an authorization request if none of its client sessions is live.
 const IDLE: Duration = Duration::minutes(30);
 
+/// Most sessions of a user, so that all can be ended within one request.
+const MAX_SESSIONS: i64 = 200;
+/// Most sessions ended at once, where there are many of an earlier version.
+const MAX_ENDED: i64 = 100;
 /// Most sessions listed; more than a person looks through, and all can be ended at once.
 const MAX_LISTED: i64 = 100;
 
@@ -95,6 +99,21 @@ pub(crate) async fn replace(
         .await?;
     }
     end(conn, old.id).await.map(drop)
+}
+
+/// Ends the user's oldest sessions beyond [`MAX_SESSIONS`] with `newest`. The caller holds the user's row.
+pub(crate) async fn end_oldest(conn: &mut PgConnection, newest: &BrowserSession) -> sqlx::Result<()> {
+    sqlx::query!(
+        "DELETE FROM idp.browser_sessions WHERE id IN (SELECT id FROM idp.browser_sessions \
+         WHERE user_id = $1 AND id <> $2 ORDER BY authenticated_at DESC, id OFFSET $3 LIMIT $4)",
+        newest.user_id,
+        newest.id,
+        MAX_SESSIONS - 1,
+        MAX_ENDED
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Ends a session and the client sessions below it.

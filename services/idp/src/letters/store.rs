@@ -96,11 +96,23 @@ pub(super) struct NewLink<'a> {
 }
 
 /// Stores the link of an e-mail and removes that of an earlier attempt; false if the account already has `most` valid
-/// links of this kind. A lock on the account's row serialises the counting.
+/// links of this kind. An invitation is an operator's and replaces the oldest instead. A lock on the account's row
+/// serialises the counting.
 pub(super) async fn add_link(conn: &mut PgConnection, link: &NewLink<'_>, most: i64) -> sqlx::Result<bool> {
     let NewLink { hash, letter, user, kind, now } = *link;
     sqlx::query!("SELECT FROM idp.users WHERE id = $1 FOR NO KEY UPDATE", user).execute(&mut *conn).await?;
     sqlx::query!("DELETE FROM idp.links WHERE letter_id = $1", letter).execute(&mut *conn).await?;
+    if kind == Kind::Invitation {
+        sqlx::query!(
+            "DELETE FROM idp.links WHERE link_hash IN (SELECT link_hash FROM idp.links \
+             WHERE user_id = $1 AND kind = $2 ORDER BY created_at DESC OFFSET $3)",
+            user,
+            kind.as_str(),
+            most - 1
+        )
+        .execute(&mut *conn)
+        .await?;
+    }
     let added = sqlx::query!(
         "INSERT INTO idp.links(link_hash, letter_id, user_id, kind, created_at, expires_at) \
          SELECT $1, $2, $3, $4, $5, $6 \

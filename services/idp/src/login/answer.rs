@@ -52,6 +52,7 @@ pub(super) async fn to_login(
             (users::store::password_hash(&mut *tx.conn(), user).await?.map(CredentialDigest::of), true)
         }
     };
+    browser_sessions::store::end_oldest(tx.conn(), &browser).await?;
     if let Some(old) = browser_sessions::cookie_hash(headers) {
         browser_sessions::store::replace(tx.conn(), &old, &browser).await?;
     }
@@ -115,6 +116,7 @@ async fn grant(
 ) -> Result<Response, PageError> {
     let (session, code) = (Uuid::new_v4(), random_text()?);
     store::open_session(tx.conn(), session, browser, &request.client_id, now).await?;
+    store::end_oldest(tx.conn(), session, browser, &request.client_id).await?;
     store::add_code(tx.conn(), session, &sha256(code.as_bytes()), request, now).await?;
     let event = AuditEvent {
         company: None,

@@ -9,6 +9,7 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use contract::forwarded;
 use http::HeaderMap;
 use uuid::Uuid;
 
@@ -38,6 +39,9 @@ pub(crate) enum Source {
     Address(Option<IpAddr>),
     /// Any unknown device at the second factor. Its user knows the password, so addresses are not distinguished.
     SecondFactor,
+    /// A device at the second factor that has shown one before. Not [`Self::Device`]: a right password on the device must
+    /// not forgive wrong codes.
+    SecondFactorOn(Uuid),
 }
 
 impl Source {
@@ -54,7 +58,7 @@ pub(crate) fn client_address(headers: &HeaderMap) -> Option<IpAddr> {
     let mut nearest_last: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     let proxy_or_client = nearest_last.pop();
     let named = nearest_last.pop().or(proxy_or_client);
-    named.and_then(|text| text.parse().ok()).map(|address: IpAddr| address.to_canonical())
+    named.and_then(forwarded::address)
 }
 
 /// The part of an address that its holder cannot choose: of an IPv6 address the prefix of its site.
@@ -145,7 +149,7 @@ impl Guard {
         let address = match (source, account) {
             (Source::Device(_), Some(account)) => return Line::Device(account),
             (Source::Address(address), _) => address,
-            (Source::Device(_) | Source::SecondFactor, _) => None,
+            (Source::Device(_) | Source::SecondFactor | Source::SecondFactorOn(_), _) => None,
         };
         let failures = remembered(&self.lock().addresses, &address, now);
         Line::Address { address, has_failed: failures.count > 0 }
@@ -336,6 +340,7 @@ mod tests {
         assert_eq!(named(&["203.0.113.9, 192.0.2.1"]), v4("203.0.113.9"));
         assert_eq!(named(&["6.6.6.6, 203.0.113.9", "192.0.2.1"]), v4("203.0.113.9"), "not an invented one");
         assert_eq!(named(&["2001:db8:1:2:3::4"]), v4("2001:db8:1::"), "one site");
+        assert_eq!(named(&["203.0.113.9:51234"]), v4("203.0.113.9"), "with its port");
         assert_eq!(named(&[]), Source::Address(None));
         assert_eq!(named(&["unknown"]), Source::Address(None));
     }

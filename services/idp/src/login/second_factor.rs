@@ -44,5 +44,5 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
 pub(super) fn step_source(app: &App, headers: &HeaderMap, proved: Proved, now: i64) -> Source {
     let account = Account { user: proved.user, password: Some(proved.password) };
     let device = Device::of(&app.keys, headers, account, now).filter(|device| device.has_second_factor);
-    device.map_or(Source::SecondFactor, |device| Source::Device(device.id))
+    device.map_or(Source::SecondFactor, |device| Source::SecondFactorOn(device.id))
 }

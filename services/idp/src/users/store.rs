@@ -242,13 +242,13 @@ pub(crate) async fn add_service_account(
 }
 
 /// Enables a user, or disables it and ends its sessions. `None` if there is no such user, else whether anything
-/// changed.
+/// changed. The lock leaves the row's key to a login that holds its browser session's row and adds a client session.
 pub(crate) async fn set_enabled(
     conn: &mut PgConnection,
     id: Uuid,
     enabled: bool,
 ) -> sqlx::Result<Option<bool>> {
-    let before = sqlx::query_scalar!("SELECT enabled FROM idp.users WHERE id = $1 FOR UPDATE", id)
+    let before = sqlx::query_scalar!("SELECT enabled FROM idp.users WHERE id = $1 FOR NO KEY UPDATE", id)
         .fetch_optional(&mut *conn)
         .await?;
     let Some(before) = before else { return Ok(None) };

@@ -318,6 +318,22 @@ async fn who_is_invited_chooses_a_password_within_three_days() {
 }
 
 #[tokio::test]
+async fn every_invitation_is_sent_and_the_three_latest_are_valid() {
+    let (provider, server) = start().await;
+    let path = format!("/{}/execute-actions-email?operator=root", id_of(&provider, "alice").await);
+    for _ in 0..5 {
+        assert_eq!(operate(&provider, "PUT", &path, json!(["UPDATE_PASSWORD"])).await.status, 204);
+        mails(&provider, &server).await;
+        provider.clock.advance(Duration::from_secs(1));
+    }
+    let mut statuses = Vec::new();
+    for mail in mails(&provider, &server).await {
+        statuses.push(Browser::new(&provider).get(&link_of(&mail)).await.status);
+    }
+    assert_eq!(statuses, [400, 400, 200, 200, 200]);
+}
+
+#[tokio::test]
 async fn only_an_operator_invites_and_only_who_can_have_mail() {
     let (provider, _server) = start().await;
     let id = id_of(&provider, "alice").await;

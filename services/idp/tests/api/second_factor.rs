@@ -180,6 +180,23 @@ async fn a_device_that_showed_the_password_alone_guesses_codes_as_a_stranger() {
 }
 
 #[tokio::test]
+async fn a_right_password_on_the_account_page_forgives_no_wrong_code() {
+    let provider = Provider::start().await;
+    let mut browser = set_up(&provider).await.browser;
+    let page = browser.get(ACCOUNT).await;
+    for _ in 0..4 {
+        for _ in 0..3 {
+            let form = browser.clone().sign_in("alice", "alice").await;
+            problem(&browser.post(&action(&form, "kc-otp-login-form"), &[("otp", "000000")]).await);
+        }
+        let typed = [("password", "alice"), ("password-new", "one"), ("password-confirm", "another")];
+        let refused = browser.change(&page, "password", &typed).await;
+        assert!(problem(&refused).contains("not the same"), "the password was right: {}", refused.text);
+    }
+    assert_eq!(provider.failures("second_factor").await, 5);
+}
+
+#[tokio::test]
 async fn the_first_second_factor_ends_the_sessions_that_the_password_alone_opened() {
     let provider = Provider::start().await;
     let mut thief = own(&provider);

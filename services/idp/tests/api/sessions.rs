@@ -51,6 +51,47 @@ async fn is_live(provider: &Provider, tokens: &serde_json::Value) -> bool {
     reply.status == 200
 }
 
+/// Ends of a session delete what is below it in one statement.
+#[tokio::test]
+async fn a_browser_has_twenty_sessions_of_a_client_and_the_oldest_ends_first() {
+    let provider = Provider::start().await;
+    let alice = sign_in(&provider, "", "alice").await;
+    let mut tokens = vec![alice.tokens.clone()];
+    for _ in 0..21 {
+        provider.clock.advance(Duration::from_secs(1));
+        let reply = authorize(&provider, &alice.cookies, &[("prompt", "none")]).await;
+        let answer = answer_of(&reply, &format!("{CALLBACK}?"));
+        tokens.push(provider.redeem(&answer["code"], &[]).await.body);
+    }
+    let counted: i64 = sqlx::query_scalar("SELECT count(*) FROM idp.sessions")
+        .fetch_one(&provider.database.owner_pool())
+        .await
+        .expect("a number");
+    assert_eq!(counted, 20);
+    let (first, last) = (tokens.first().expect("some"), tokens.last().expect("some"));
+    assert!(!is_live(&provider, first).await && is_live(&provider, last).await);
+    assert!(is_live(&provider, &tokens[2]).await, "the oldest of the twenty");
+}
+
+#[tokio::test]
+async fn a_user_has_two_hundred_browser_sessions_and_the_oldest_end_first() {
+    let provider = Provider::start().await;
+    let sql =
+        "INSERT INTO idp.browser_sessions(id, cookie_hash, user_id, authenticated_at, idle_until, ends_at)
+               SELECT gen_random_uuid(), sha256(n::text::bytea), u.id, $1 - make_interval(secs => n), $2, $2
+                 FROM generate_series(1, 230) n, idp.users u WHERE u.username = 'alice'";
+    let now = provider.clock.now();
+    let pool = provider.database.owner_pool();
+    let added = sqlx::query(sql).bind(now).bind(now.saturating_add(time::Duration::hours(1)));
+    added.execute(&pool).await.expect("the superuser may");
+    let alice = sign_in(&provider, "", "alice").await;
+    let sql =
+        "SELECT count(*), min(authenticated_at) = $1 - interval '199 seconds' FROM idp.browser_sessions";
+    let left: (i64, bool) = sqlx::query_as(sql).bind(now).fetch_one(&pool).await.expect("counted");
+    assert_eq!(left, (200, true));
+    assert!(is_signed_in(&provider, &alice.cookies).await, "control");
+}
+
 #[tokio::test]
 async fn a_browser_that_has_signed_in_needs_no_form() {
     let provider = Provider::start().await;
