@@ -20,7 +20,7 @@ pub const MAX_LISTED: i64 = 10_000;
 /// Why no operator command changes the platform role.
 const PLATFORM_ROLE: &str = "the platform role has a ledger and a guard for its last holder: a superadmin grants it \
      with POST /api/platform/admin/platform-roles and revokes it with DELETE \
-     /api/platform/admin/platform-roles/platform-superadmin/{subjectId}";
+     /api/platform/admin/platform-roles/platform-superadmin/SUBJECT";
 
 /// Why an operator command failed.
 #[derive(Debug, thiserror::Error)]
