@@ -16,8 +16,8 @@ The first hour:
 
 Configuration comes from environment variables: `platform config` lists each with its current value.
 All data is kept in PLATFORM_DATA_DIR (./.platform); clients must trust its certs/ca.pem.
-Exit codes: 0 success or a clean stop; 1 failure while running, or a request that a service refuses; 2 could not start, or
-wrong arguments or variables. Ctrl-C drains and stops; a second stops at once.";
+Exit codes: 0 success or a clean stop; 1 failure while running, a request that a service refuses, or \"not held\" of
+`authz check`; 2 could not start, or wrong arguments or variables. Ctrl-C drains and stops; a second stops at once.";
 
 #[derive(Debug, Parser)]
 #[command(name = "platform", version, about = "The platform as one command", after_help = MORE)]
