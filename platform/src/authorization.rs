@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use authz::cases::{self, Outcome};
 use authz::engine::{DEFAULT_BUDGET, SqlEngine};
@@ -14,7 +15,7 @@ use rustix::process::geteuid;
 use service::config::{DatabaseConfig, DatabaseTls};
 use service::migrate::Login;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 use crate::cli::{AuthzQuestion, AuthzRequest, TuplesRequest};
 use crate::data_dir::DataDir;
@@ -26,6 +27,8 @@ use crate::{catalog, console};
 
 /// Connections of an operator's command: the look-up, and the one that is read into memory.
 const CONNECTIONS: u32 = 2;
+/// Longest wait for a connection. A database that is up accepts one within milliseconds, and a person waits.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl From<OperateError> for Stop {
     fn from(error: OperateError) -> Self {
@@ -46,7 +49,7 @@ pub(crate) async fn run(request: &AuthzRequest, settings: &Settings) -> Result<(
         AuthzRequest::Explain(question) => explain(question, settings).await,
         AuthzRequest::Tuples(request) => tuples(request, settings).await,
         AuthzRequest::Rebuild => {
-            let mut connection = owner(settings)?.connect().await.map_err(unreachable)?;
+            let mut connection = connect(&owner(settings)?).await?;
             operate::rebuild(&mut connection, &account()).await?;
             console::result("every authz process loads all tuples anew at its next decision");
             Ok(())
@@ -73,6 +76,31 @@ pub(crate) fn owner(settings: &Settings) -> Result<PgConnectOptions, Stop> {
         .password(&password)
         .database("platform")
         .ssl_mode(PgSslMode::Disable))
+}
+
+/// Connects as the owner. The error names the address.
+pub(crate) async fn connect(owner: &PgConnectOptions) -> Result<PgConnection, Stop> {
+    let why = match tokio::time::timeout(CONNECT_TIMEOUT, owner.connect()).await {
+        Ok(Ok(connection)) => return Ok(connection),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()),
+    };
+    Err(Stop::Failed(format!("the database at {} does not answer its owner: {why}", address(owner))))
+}
+
+/// Where the database is: the socket's folder, or host and port.
+fn address(owner: &PgConnectOptions) -> String {
+    let at_host = || format!("{}:{}", owner.get_host(), owner.get_port());
+    owner.get_socket().map_or_else(at_host, |socket| socket.display().to_string())
+}
+
+/// A pool of the owner's connections. A pool tells nothing but that its time is over, so a first connection finds out
+/// whether the database answers.
+async fn pool(settings: &Settings) -> Result<PgPool, Stop> {
+    let owner = owner(settings)?;
+    connect(&owner).await?.close().await.map_err(unreachable)?;
+    let options = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT_TIMEOUT);
+    Ok(options.connect_lazy_with(owner))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is a `map_err` function")]
@@ -102,7 +130,7 @@ fn parse(question: &AuthzQuestion) -> Result<(Ask, authz::facts::SubjectRef), St
 
 async fn check(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop> {
     let (ask, subject) = parse(question)?;
-    let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
+    let pool = pool(settings).await?;
     let held = operate::check(&pool, &ask, &subject).await?;
     console::result(if held { "held" } else { "not held" });
     if held { Ok(()) } else { Err(Stop::No) }
@@ -110,7 +138,7 @@ async fn check(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop
 
 async fn explain(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop> {
     let (ask, subject) = parse(question)?;
-    let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
+    let pool = pool(settings).await?;
     let why = operate::explain(&pool, &ask, &subject).await?;
     console::result(if why.held { "held" } else { "not held" });
     if !why.path.is_empty() {
@@ -126,7 +154,7 @@ async fn explain(question: &AuthzQuestion, settings: &Settings) -> Result<(), St
 }
 
 async fn tuples(request: &TuplesRequest, settings: &Settings) -> Result<(), Stop> {
-    let mut connection = owner(settings)?.connect().await.map_err(unreachable)?;
+    let mut connection = connect(&owner(settings)?).await?;
     let (add, text) = match request {
         TuplesRequest::List { object, subject, limit } => {
             let wrong = |text: &str| Stop::Unfit(format!("\"{text}\" is not type:id"));
@@ -144,7 +172,7 @@ async fn tuples(request: &TuplesRequest, settings: &Settings) -> Result<(), Stop
     };
     let tuple = TupleText::parse(text)?;
     if add {
-        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
+        let pool = pool(settings).await?;
         operate::must_fit(&pool, &tuple).await?;
     }
     let changed = operate::change(&mut connection, add, &tuple, &account()).await?;
@@ -211,7 +239,7 @@ async fn put(owner: &PgConnectOptions, all: &[cases::Case]) -> Result<Outcome, S
         },
         DEFAULT_BUDGET,
     );
-    let mut connection = owner.connect().await.map_err(unreachable)?;
+    let mut connection = connect(owner).await?;
     let mut outcome = Outcome::default();
     for case in all {
         outcome.join(case.by_memory());

@@ -16,7 +16,8 @@ The first hour:
 
 Configuration comes from environment variables: `platform config` lists each with its current value.
 All data is kept in PLATFORM_DATA_DIR (./.platform); clients must trust its certs/ca.pem.
-Exit codes: 0 clean stop, 1 failure while running, 2 could not start. Ctrl-C drains and stops; a second stops at once.";
+Exit codes: 0 success or a clean stop; 1 failure while running, a request that a service refuses, or \"not held\" of
+`authz check`; 2 could not start, or wrong arguments or variables. Ctrl-C drains and stops; a second stops at once.";
 
 #[derive(Debug, Parser)]
 #[command(name = "platform", version, about = "The platform as one command", after_help = MORE)]
@@ -36,6 +37,9 @@ pub enum Command {
         name: String,
     },
     /// Create roles, schemas and audit tables in `PLATFORM_DATABASE_URL`, and apply migrations
+    ///
+    /// A role that does not exist yet gets the password in `PLATFORM_<SERVICE>_DB_PASSWORD`: an empty database needs that
+    /// variable of every service and module. A role that exists keeps its password.
     Migrate,
     /// Validate configuration, manifests, fragments, OpenAPI files and migrations
     Check(CheckRequest),
@@ -188,11 +192,13 @@ pub enum IdentityCommand {
 /// Subcommands of `platform identity user`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum UserCommand {
-    /// Add a user and print a password that is valid for the first login
+    /// Add a user, and print the subject and a password that works until the user has chosen another at the login
     Add(NewUser),
+    /// Print a user's subject, e-mail address and second factors
+    Show(UserName),
     /// Send a user an e-mail with a link to choose a password, valid for three days
     Invite(Invitation),
-    /// Print a new password that is valid for one login, and end the user's sessions
+    /// End the user's sessions, and print a new password that works until the user has chosen another at the login
     Reset(ResetRequest),
     /// Refuse a user's logins, and end the user's sessions and refresh tokens at once
     Disable(UserName),

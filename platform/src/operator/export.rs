@@ -9,9 +9,9 @@ use std::io::Write;
 use contract::Settings;
 use futures_util::TryStreamExt;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
-use crate::authorization::{owner, unreachable};
+use crate::authorization::{connect, owner, unreachable};
 use crate::stop::Stop;
 
 /// Where a subject's other names are: table, column of the name, and column that holds a name known already. In this
@@ -58,7 +58,7 @@ struct Table {
 
 /// Prints the export.
 pub(super) async fn run(subject: &str, settings: &Settings) -> Result<(), Stop> {
-    let mut conn = owner(settings)?.connect().await.map_err(unreachable)?;
+    let mut conn = connect(&owner(settings)?).await?;
     let mut tx = conn.begin().await.map_err(unreachable)?;
     sqlx::raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         .execute(&mut *tx)

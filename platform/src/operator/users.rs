@@ -1,5 +1,6 @@
-//! `platform identity user add|invite|reset|disable|enable`: manages the built-in provider's users through its
-//! administration routes. A password is generated here, sent once and printed once; it is valid for one login.
+//! `platform identity user add|show|invite|reset|disable|enable`: manages the built-in provider's users through its
+//! administration routes. A password is generated here, sent once and printed once; at the login its user must choose
+//! another.
 
 use contract::{Settings, ports};
 use http::{Method, StatusCode};
@@ -22,6 +23,7 @@ pub(super) async fn run(command: &UserCommand, settings: &Settings) -> Result<()
     let provider = Provider::of(settings)?;
     match command {
         UserCommand::Add(user) => add(&provider, user).await,
+        UserCommand::Show(user) => show(&provider, &user.name).await,
         UserCommand::Invite(Invitation { user, lang }) => invite(&provider, &user.name, *lang).await,
         UserCommand::Reset(request) => reset(&provider, request).await,
         UserCommand::Disable(user) => enable(&provider, user, false).await,
@@ -39,10 +41,12 @@ async fn add(provider: &Provider<'_>, user: &NewUser) -> Result<(), Stop> {
         "credentials": [credential(&password)],
     });
     provider.ask(Method::POST, "", Some(&body)).await?;
+    let name = &user.name;
+    // A failure here must not keep the password back, which is known nowhere else.
+    let subject = provider.id_of(name).await.map(|id| format!(" (subject {id})")).unwrap_or_default();
     if user.invite {
         // The account's initial password is not disclosed.
-        console::result(&format!("user {} is added", user.name));
-        let name = &user.name;
+        console::result(&format!("user {name} is added{subject}"));
         let invited = invite(provider, name, user.lang).await;
         return invited.map_err(|why| {
             Stop::Failed(format!(
@@ -51,8 +55,33 @@ async fn add(provider: &Provider<'_>, user: &NewUser) -> Result<(), Stop> {
             ))
         });
     }
-    console::result(&format!("user {} is added; password for the first login: {password}", user.name));
+    console::result(&format!("user {name} is added{subject}; password for the first login: {password}"));
     Ok(())
+}
+
+async fn show(provider: &Provider<'_>, name: &str) -> Result<(), Stop> {
+    console::result(&shown(&provider.find(name).await?).join("\n"));
+    Ok(())
+}
+
+/// A user as the provider shows it, as lines of name and value.
+fn shown(user: &Value) -> Vec<String> {
+    let text = |name: &str| user.get(name).and_then(Value::as_str).unwrap_or("none").to_owned();
+    let yes = |holds: bool| String::from(if holds { "yes" } else { "no" });
+    let lists = |list: &str, word: &str| {
+        let words = user.get(list).and_then(Value::as_array);
+        yes(words.is_some_and(|words| words.iter().any(|known| known == word)))
+    };
+    let lines = [
+        ("subject", text("id")),
+        ("user name", text("username")),
+        ("e-mail", text("email")),
+        ("enabled", yes(user.get("enabled") == Some(&Value::Bool(true)))),
+        ("must choose a password", lists("requiredActions", "UPDATE_PASSWORD")),
+        ("one-time codes", lists("disableableCredentialTypes", "otp")),
+        ("passkeys", lists("disableableCredentialTypes", "webauthn")),
+    ];
+    lines.into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
 }
 
 async fn invite(provider: &Provider<'_>, name: &str, lang: Language) -> Result<(), Stop> {
@@ -134,11 +163,18 @@ impl<'a> Provider<'a> {
         Ok(Self { settings, realm, operator: account_name(settings)? })
     }
 
-    /// The subject of a user name.
-    async fn id_of(&self, name: &str) -> Result<String, Stop> {
+    /// The user of a user name.
+    async fn find(&self, name: &str) -> Result<Value, Stop> {
         let query = format!("?exact=true&username={}", encode_segment(&name.to_lowercase()));
         let found = self.ask(Method::GET, &query, None).await?;
-        let id = found.pointer("/0/id").and_then(Value::as_str);
+        let user = found.get(0).cloned();
+        user.ok_or_else(|| Stop::Failed(format!("there is no user {name}")))
+    }
+
+    /// The subject of a user name.
+    async fn id_of(&self, name: &str) -> Result<String, Stop> {
+        let user = self.find(name).await?;
+        let id = user.get("id").and_then(Value::as_str);
         id.map(ToOwned::to_owned).ok_or_else(|| Stop::Failed(format!("there is no user {name}")))
     }
 
@@ -181,6 +217,31 @@ fn reason(status: StatusCode, body: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_is_shown_as_lines_of_name_and_value() {
+        let ada = json!({
+            "id": "5f0a", "username": "ada", "email": "ada@example.test", "enabled": true,
+            "requiredActions": [], "disableableCredentialTypes": ["otp"],
+        });
+        assert_eq!(
+            shown(&ada),
+            [
+                "subject: 5f0a",
+                "user name: ada",
+                "e-mail: ada@example.test",
+                "enabled: yes",
+                "must choose a password: no",
+                "one-time codes: yes",
+                "passkeys: no",
+            ]
+        );
+        let bare = json!({ "id": "5f0b", "username": "bo", "requiredActions": ["UPDATE_PASSWORD"] });
+        let lines = shown(&bare);
+        for line in ["e-mail: none", "enabled: no", "must choose a password: yes", "passkeys: no"] {
+            assert!(lines.iter().any(|shown| shown == line), "{line} in {lines:?}");
+        }
+    }
 
     #[test]
     fn a_temporary_password_is_four_groups_of_plain_letters_and_never_the_same() {

@@ -19,6 +19,18 @@ fn a_platform_that_is_not_there_is_named_with_how_to_start_it() {
 }
 
 #[test]
+fn a_database_that_does_not_answer_is_named_without_its_password() {
+    let nobody =
+        Platform::new().with("PLATFORM_DATABASE_URL", "postgres://owner:hunter2@127.0.0.1:1/platform");
+    for command in [&["authz", "check", "company:1", "member", "user:1"][..], &["authz", "tuples", "list"]] {
+        let run = nobody.run(command);
+        assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+        assert!(run.err.contains("the database at 127.0.0.1:1 does not answer"), "{}", run.err);
+        assert!(!run.err.contains("hunter2"), "{}", run.err);
+    }
+}
+
+#[test]
 fn wrong_passwords_untrusted_certificates_and_second_starts_say_what_to_do() {
     let platform = Platform::new().with_free_ports();
     let started = platform.start();

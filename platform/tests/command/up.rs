@@ -86,7 +86,7 @@ fn operators_commands_refuse_a_credential_that_no_service_would_take() {
 fn users_are_made_in_the_built_in_provider_only() {
     let operator = Platform::new().with("PLATFORM_OPERATOR_TOKEN", "x".repeat(24));
     let elsewhere = operator.with("PLATFORM_IDP_URL", "http://127.0.0.1:1");
-    for command in ["add", "reset", "disable", "enable"] {
+    for command in ["add", "show", "reset", "disable", "enable"] {
         let run = elsewhere.run(&["identity", "user", command, "ada"]);
         run.refused(&["PLATFORM_IDP_URL is set: users are created in that provider"]);
     }

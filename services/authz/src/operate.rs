@@ -17,6 +17,11 @@ use crate::grants;
 /// Maximum number of tuples per listing.
 pub const MAX_LISTED: i64 = 10_000;
 
+/// Why no operator command changes the platform role.
+const PLATFORM_ROLE: &str = "the platform role has a ledger and a guard for its last holder: a superadmin grants it \
+     with POST /api/platform/admin/platform-roles and revokes it with DELETE \
+     /api/platform/admin/platform-roles/platform-superadmin/SUBJECT";
+
 /// Why an operator command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
@@ -209,7 +214,7 @@ pub async fn change(
 ) -> Result<bool, OperateError> {
     let TupleText { ask: Ask { object, relation }, subject } = tuple;
     if object.kind == "system" && relation == "superadmin" {
-        return refused("the platform role has a ledger and a guard for its last holder: use its routes");
+        return refused(PLATFORM_ROLE);
     }
     if add && is_derived(&tuple.ask, subject) {
         return refused(kept_by_org(tuple));

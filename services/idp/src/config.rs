@@ -30,12 +30,12 @@ const BUILTIN: Variable = Variable::new(
     None,
     "allow: run the built-in identity provider on a public PLATFORM_DOMAIN",
 );
-/// Users that are created if missing.
+/// Users that are created if missing; a well-known password of an existing one is replaced.
 pub const DEV_USERS: Variable = Variable::new(
     "PLATFORM_DEV_USERS",
     Kind::Secret,
     Some("admin:admin,alice:alice,bob:bob,carol:carol,dave:dave"),
-    "Users of the built-in provider, name:password,…; missing ones are created at the start",
+    "Users of the built-in provider, name:password,…; a start adds those that are missing, and replaces a password that is its user's own name, no other",
 );
 const SERVICE_CLIENTS: Variable = Variable::new(
     "PLATFORM_SERVICE_CLIENTS",

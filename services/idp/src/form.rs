@@ -1,4 +1,5 @@
-//! Parameters of a query or a form body: limited, decoded, and looked up by name. Their meaning is decided elsewhere.
+//! Parameters of a query or a form body: limited, decoded, and looked up by name; and the queries of addresses. Their
+//! meaning is decided elsewhere.
 
 use axum::extract::Request;
 use bytes::Bytes;
@@ -81,6 +82,13 @@ impl Params {
         }
         Ok(Self(pairs))
     }
+}
+
+/// Encodes the pairs that have a value as a query with its `?`; empty if there are none.
+pub(crate) fn query(pairs: &[(&str, Option<&str>)]) -> String {
+    let there: Vec<_> = pairs.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
+    let encoded = serde_urlencoded::to_string(&there).unwrap_or_default();
+    if encoded.is_empty() { encoded } else { format!("?{encoded}") }
 }
 
 /// A text as the description of an error may hold it (RFC 6749, section 5.2): printable ASCII without `"` and `\\`.

@@ -8,6 +8,7 @@ pub(crate) mod second_factor;
 pub(crate) mod sessions;
 mod visitor;
 
+use crate::form::query;
 use crate::login::ticket::AccountPage;
 use crate::state::App;
 
@@ -19,11 +20,4 @@ pub(crate) fn address(app: &App, page: AccountPage, ui_locales: Option<&str>) ->
         AccountPage::Passkeys => "/passkeys",
     };
     format!("{}/account{path}{}", app.realm.issuer, query(&[("ui_locales", ui_locales)]))
-}
-
-/// Encodes the pairs that have a value as a query with its `?`; empty if there are none.
-fn query(pairs: &[(&str, Option<&str>)]) -> String {
-    let there: Vec<_> = pairs.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
-    let encoded = serde_urlencoded::to_string(&there).unwrap_or_default();
-    if encoded.is_empty() { encoded } else { format!("?{encoded}") }
 }

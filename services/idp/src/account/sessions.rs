@@ -62,7 +62,7 @@ pub(crate) async fn end_all(
 }
 
 fn gone(app: &App, visitor: &Visitor) -> Response {
-    let mut response = pages::answer(pages::login::logged_out(visitor.lang));
+    let mut response = pages::answer(pages::login::logged_out(visitor.lang, &visitor.account()));
     set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Remove);
     response
 }

@@ -79,10 +79,15 @@ impl Visitor {
         Device::of(&app.keys, &self.headers, account, app.core.clock.unix_seconds())
     }
 
+    /// Address of the account page, in the visitor's language.
+    pub(super) fn account(&self) -> String {
+        format!("{}{}", self.base, self.query)
+    }
+
     /// Address of the account page with a message about what was done.
     pub(super) fn done(&self, what: &str) -> String {
         let pairs = [("done", Some(what)), ("ui_locales", self.ui_locales.as_deref())];
-        format!("{}{}", self.base, super::query(&pairs))
+        format!("{}{}", self.base, crate::form::query(&pairs))
     }
 }
 
@@ -124,7 +129,7 @@ pub(super) async fn of(
     };
     Ok(Entry::Visitor(Box::new(Visitor {
         lang: Lang::of(ui_locales.as_deref(), headers),
-        query: super::query(&[("ui_locales", ui_locales.as_deref())]),
+        query: crate::form::query(&[("ui_locales", ui_locales.as_deref())]),
         proof: proof::seal(&app.keys, session.id, now.unix_timestamp())?,
         base: super::address(app, AccountPage::Account, None),
         user,

@@ -3,11 +3,12 @@
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use http::HeaderMap;
 use service::ApiError;
 
 use super::Kind;
 use super::store::{self, Receiver};
-use crate::form::Params;
+use crate::form::{Params, query};
 use crate::login::guard::Source;
 use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::pages::{self, Lang};
@@ -17,27 +18,44 @@ use crate::state::App;
 /// Longest name that is looked up, as at a login.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Address of the form.
-pub(crate) fn address(issuer: &str) -> String {
-    format!("{issuer}/login-actions/reset-credentials")
+/// The language of a request, with the parameter that chose it, which the next address repeats.
+pub(super) struct Language {
+    pub(super) lang: Lang,
+    pub(super) ui_locales: Option<String>,
+}
+
+impl Language {
+    pub(super) fn of(query: &Params, headers: &HeaderMap) -> Result<Self, PageError> {
+        if query.exceeds("ui_locales", MAX_LOCALES_BYTES) {
+            return Err(PageError::bad("Invalid parameter: ui_locales"));
+        }
+        let ui_locales = query.get("ui_locales").map(ToOwned::to_owned);
+        Ok(Self { lang: Lang::of(ui_locales.as_deref(), headers), ui_locales })
+    }
+}
+
+/// Address of the form, in the language that the request chose.
+pub(crate) fn address(issuer: &str, ui_locales: Option<&str>) -> String {
+    format!("{issuer}/login-actions/reset-credentials{}", query(&[("ui_locales", ui_locales)]))
 }
 
 /// Shows the form.
 pub(crate) async fn form(State(app): State<App>, request: Request) -> Result<Response, PageError> {
-    let lang = lang(&request)?;
+    let language = language(&request)?;
     must_send(&app)?;
-    Ok(show(&app, lang, None))
+    Ok(show(&app, &language, None))
 }
 
 /// Takes the form.
 pub(crate) async fn ask(State(app): State<App>, request: Request) -> Result<Response, PageError> {
-    let lang = lang(&request)?;
+    let language = language(&request)?;
+    let lang = language.lang;
     must_send(&app)?;
     let source = Source::address(request.headers());
     let form = Params::of_body(request).await?;
     let name = form.get("username").unwrap_or_default().trim().to_lowercase();
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains('\0') {
-        return Ok(show(&app, lang, Some(lang.texts().name_needed)));
+        return Ok(show(&app, &language, Some(lang.texts().name_needed)));
     }
     let now = app.core.clock.now();
     if app.letters_limits.admits(source, now.unix_timestamp()) {
@@ -49,17 +67,14 @@ pub(crate) async fn ask(State(app): State<App>, request: Request) -> Result<Resp
     Ok(pages::answer(pages::recovery::asked(lang)))
 }
 
-fn show(app: &App, lang: Lang, problem: Option<&str>) -> Response {
-    let action = address(&app.realm.issuer);
-    pages::answer(pages::recovery::ask(&pages::login::Form { lang, action: &action, problem }))
+fn show(app: &App, language: &Language, problem: Option<&str>) -> Response {
+    let action = address(&app.realm.issuer, language.ui_locales.as_deref());
+    let form = pages::login::Form { lang: language.lang, action: &action, problem };
+    pages::answer(pages::recovery::ask(&form))
 }
 
-fn lang(request: &Request) -> Result<Lang, PageError> {
-    let query = Params::of_query(request.uri().query())?;
-    if query.exceeds("ui_locales", MAX_LOCALES_BYTES) {
-        return Err(PageError::bad("Invalid parameter: ui_locales"));
-    }
-    Ok(Lang::of(query.get("ui_locales"), request.headers()))
+fn language(request: &Request) -> Result<Language, PageError> {
+    Language::of(&Params::of_query(request.uri().query())?, request.headers())
 }
 
 fn must_send(app: &App) -> Result<(), PageError> {

@@ -71,7 +71,7 @@ async fn link(app: &App, waiting: &Waiting) -> Result<Option<(User, Kind, String
     let subject = format!("user:{}", user.id);
     let payload = json!({ "kind": kind.as_str() });
     tx.commit(&AuditEvent { company: None, action: "password_link.created", subject, payload }).await?;
-    Ok(Some((user, kind, super::link::address(app, &key))))
+    Ok(Some((user, kind, super::link::address(app, &key, lang_of(waiting)))))
 }
 
 async fn receiver(app: &App, waiting: &Waiting) -> Result<Option<User>, ApiError> {
@@ -93,8 +93,7 @@ async fn send(
     kind: Kind,
     link: &str,
 ) -> Result<(), ApiError> {
-    let lang = if waiting.lang == "de" { Lang::De } else { Lang::En };
-    let letter = text::letter(kind, lang, &user.username, link);
+    let letter = text::letter(kind, lang_of(waiting), &user.username, link);
     let to = user.email.as_deref().unwrap_or_default();
     let sent = tokio::time::timeout(TOTAL, mailer.send(waiting.id, to, &letter)).await;
     match sent {
@@ -103,6 +102,10 @@ async fn send(
         Err(_) => failed(app, waiting, "the mail server was too slow", true).await?,
     }
     Ok(())
+}
+
+fn lang_of(waiting: &Waiting) -> Lang {
+    if waiting.lang == "de" { Lang::De } else { Lang::En }
 }
 
 /// Postpones or abandons an e-mail. The log names its id, never its receiver.

@@ -118,10 +118,7 @@ impl Login<'_> {
     /// Address of the form for a forgotten password, if e-mails can be sent.
     fn recovery(&self) -> Option<String> {
         self.app.mailer.as_ref()?;
-        let address = letters::http::address(&self.app.realm.issuer);
-        let locales = self.destination.ui_locales().map(|locales| [("ui_locales", locales)]);
-        let query = locales.and_then(|locales| serde_urlencoded::to_string(locales).ok());
-        Some(query.map_or_else(|| address.clone(), |query| format!("{address}?{query}")))
+        Some(letters::http::address(&self.app.realm.issuer, self.destination.ui_locales()))
     }
 
     /// What a passkey may sign instead of the form, where browsers know passkeys.

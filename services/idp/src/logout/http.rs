@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use service::{ApiError, AuditEvent, Correlation};
 use uuid::Uuid;
 
+use crate::account;
 use crate::browser_sessions::{self, BrowserSession};
 use crate::clients;
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES};
@@ -17,7 +18,9 @@ use crate::cookies::Keep;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::http::{redirect, set_cookie};
+use crate::login::ticket::AccountPage;
 use crate::logout::rules::{self, Unfit};
+use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::pages::{self, Lang};
 use crate::refusal::{OauthError, PageError};
 use crate::state::App;
@@ -93,7 +96,7 @@ async fn by_browser(
     if let Some(browser) = &own {
         end_browser(app, browser, correlation).await?;
     }
-    let mut response = target.map_or_else(|| goodbye(lang), |target| redirect(&target));
+    let mut response = target.map_or_else(|| goodbye(app, params, lang), |target| redirect(&target));
     if own.is_some() {
         set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Remove);
     }
@@ -109,6 +112,7 @@ fn ask(app: &App, params: &Params, browser: &BrowserSession, lang: Lang) -> Resu
     for name in ["client_id", "post_logout_redirect_uri", "state"] {
         fields.extend(params.get(name).map(|value| (name, value)));
     }
+    fields.extend(locales(params).map(|value| ("ui_locales", value)));
     let action = format!("{}/protocol/openid-connect/logout", app.realm.issuer);
     Ok(pages::answer(pages::login::confirm_logout(lang, &action, &fields)))
 }
@@ -182,6 +186,12 @@ fn ended(subject: String, payload: Value) -> AuditEvent {
     AuditEvent { company: None, action: "session.ended", subject, payload }
 }
 
-fn goodbye(lang: Lang) -> Response {
-    pages::answer(pages::login::logged_out(lang))
+fn goodbye(app: &App, params: &Params, lang: Lang) -> Response {
+    let account = account::address(app, AccountPage::Account, locales(params));
+    pages::answer(pages::login::logged_out(lang, &account))
+}
+
+/// `ui_locales`, if it may be sent on.
+fn locales(params: &Params) -> Option<&str> {
+    params.get("ui_locales").filter(|locales| locales.len() <= MAX_LOCALES_BYTES)
 }

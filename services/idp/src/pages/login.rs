@@ -144,12 +144,13 @@ pub(crate) fn confirm_logout(lang: Lang, action: &str, fields: &[(&str, &str)]) 
     page(texts, Width::Narrow, title, &content)
 }
 
-/// The page after a logout without a redirect.
-pub(crate) fn logged_out(lang: Lang) -> String {
+/// The page after a logout without a redirect; `account` is the address of the account page, which asks for a login.
+pub(crate) fn logged_out(lang: Lang, account: &str) -> String {
     let texts = lang.texts();
     let title = texts.signed_out;
     let content = format!(
-        "<h1 id=\"kc-page-title\">{title}</h1>\n<p><a class=\"button\" href=\"/\">{}</a></p>",
+        "<h1 id=\"kc-page-title\">{title}</h1>\n<p><a class=\"button\" href=\"{}\">{}</a></p>",
+        escape(account),
         texts.sign_in_again
     );
     page(texts, Width::Narrow, title, &content)
@@ -186,6 +187,7 @@ mod tests {
             second_factor(&form, true, None),
             new_password(&form, nasty),
             confirm_logout(Lang::En, nasty, &[(nasty, nasty)]),
+            logged_out(Lang::En, nasty),
             error(Lang::En, nasty, nasty),
         ] {
             assert!(!page.contains("<script"), "{page}");

@@ -54,12 +54,30 @@ pub(crate) fn choose(form: &Form<'_>, username: &str, key: &str) -> String {
     page(texts, Width::Narrow, texts.choose_password, &content)
 }
 
-/// The page after the password was saved.
-pub(crate) fn saved(lang: Lang) -> String {
+/// The page behind a link that is no longer valid; `ask` is the address of the form for a forgotten password.
+pub(crate) fn dead(lang: Lang, ask: Option<&str>) -> String {
+    let texts = lang.texts();
+    let ask = ask.map_or_else(String::new, |address| {
+        let (address, label) = (escape(address), texts.forgot_password);
+        format!("\n<p><a class=\"button\" href=\"{address}\">{label}</a></p>")
+    });
+    let content = format!(
+        "<h1 id=\"kc-page-title\">{}</h1>\n\
+         <div id=\"kc-error-message\"><p class=\"instruction\">{}</p></div>{ask}",
+        texts.cannot_go_on, texts.dead_link
+    );
+    page(texts, Width::Narrow, texts.cannot_go_on, &content)
+}
+
+/// The page after the password was saved; `account` is the address of the account page, which asks for a login.
+pub(crate) fn saved(lang: Lang, account: &str) -> String {
     let texts = lang.texts();
     let content = format!(
-        "<h1 id=\"kc-page-title\">{}</h1>\n<p role=\"status\">{}</p>\n<p><a class=\"button\" href=\"/\">{}</a></p>",
-        texts.password_saved, texts.password_saved_what, texts.sign_in
+        "<h1 id=\"kc-page-title\">{}</h1>\n<p role=\"status\">{}</p>\n<p><a class=\"button\" href=\"{}\">{}</a></p>",
+        texts.password_saved,
+        texts.password_saved_what,
+        escape(account),
+        texts.sign_in
     );
     page(texts, Width::Narrow, texts.password_saved, &content)
 }
@@ -72,9 +90,11 @@ mod tests {
     fn nothing_from_outside_becomes_markup() {
         let nasty = "\"><script>alert('x')</script>&";
         let form = Form { lang: Lang::De, action: nasty, problem: Some(nasty) };
-        for page in [ask(&form), choose(&form, nasty, nasty)] {
+        for page in
+            [ask(&form), choose(&form, nasty, nasty), dead(Lang::De, Some(nasty)), saved(Lang::De, nasty)]
+        {
             assert!(!page.contains("<script"), "{page}");
         }
-        assert!(asked(Lang::De).contains("lang=\"de\"") && saved(Lang::En).contains("lang=\"en\""));
+        assert!(asked(Lang::De).contains("lang=\"de\"") && saved(Lang::En, "/").contains("lang=\"en\""));
     }
 }

@@ -166,6 +166,7 @@ async fn all_sessions_are_ended_at_once() {
     let page = browser.enter("alice", "alice").await;
     let left = browser.change(&page, "sessions/end-all", &[]).await;
     assert!(left.text.contains("You are signed out"), "{}", left.text);
+    assert!(left.text.contains(&format!("href=\"{BASE}{ACCOUNT}\"")), "{}", left.text);
     assert_eq!(oauth_error(&provider.refresh(&tokens).await).2, "Session not active");
     let form = browser.get(ACCOUNT).await;
     assert!(action(&form, "kc-form-login").contains("client_id=account"));

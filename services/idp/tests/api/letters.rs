@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use testkit::smtp::{Mail, SmtpReceiver, Step};
 use testkit::{Call, Reply};
 
-use crate::browser::{Browser, action, problem};
-use crate::provider::{ADMIN_SECRET, BASE, OPERATOR, Provider, oauth_error, with_form};
+use crate::browser::{ACCOUNT, Browser, action, problem};
+use crate::provider::{ADMIN_SECRET, BASE, OIDC, OPERATOR, Provider, auth_query, oauth_error, with_form};
 
 const ASK: &str = "/realms/platform/login-actions/reset-credentials";
 const LINK: &str = "https://localhost:8443/realms/platform/login-actions/action-token?key=";
@@ -118,7 +118,8 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_is_good_once() {
     let text = text_of(mail);
     assert!(text.contains("the account alice") && text.contains("Auto-Submitted: auto-generated"), "{text}");
     let link = link_of(mail);
-    let key = link.rsplit_once('=').expect("a key").1.to_owned();
+    let key =
+        link.split_once("?key=").and_then(|(_, rest)| rest.split('&').next()).expect("a key").to_owned();
     assert!(!provider.everything().await.contains(&key), "it is stored as a digest");
 
     for _ in 0..2 {
@@ -143,6 +144,7 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_is_good_once() {
     );
     let again = choose(&mut browser, &page, CHOSEN, CHOSEN).await;
     assert_eq!((again.status, again.text.contains("used before")), (400, true), "{}", again.text);
+    assert!(again.text.contains(&format!("href=\"{BASE}{ASK}?ui_locales=en\"")), "{}", again.text);
     assert_eq!(browser.get(&link).await.status, 400);
     assert!(problem(&browser.sign_in("alice", "alice").await).contains("Invalid"));
     assert_eq!(browser.sign_in("alice", CHOSEN).await.status, 302);
@@ -150,6 +152,31 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_is_good_once() {
         (provider.audited("password_link.created").await, provider.audited("user.password_changed").await),
         (1, 1)
     );
+}
+
+#[tokio::test]
+async fn the_language_that_the_client_asks_for_lasts_until_the_password_is_saved() {
+    let (provider, server) = start().await;
+    let mut browser = Browser::new(&provider).with("accept-language", "en");
+    let page = browser.get(&format!("{OIDC}/auth?{}", auth_query(&[("ui_locales", "de")]))).await;
+    let form = format!("{ASK}?ui_locales=de");
+    assert!(page.text.contains(&format!("<a href=\"{BASE}{form}\">")), "{}", page.text);
+    let page = browser.get(&form).await;
+    let asked = browser.post(&action(&page, "kc-reset-password-form"), &[("username", "alice")]).await;
+    assert!(asked.text.contains("lang=\"de\""), "{}", asked.text);
+    let mails = mails(&provider, &server).await;
+    let mail = mails.last().expect("a mail");
+    assert!(text_of(mail).contains("Konto alice"), "{}", text_of(mail));
+    let page = browser.get(&link_of(mail)).await;
+    assert!(page.text.contains("lang=\"de\""), "{}", page.text);
+    let refused = choose(&mut browser, &page, CHOSEN, "another").await;
+    assert!(refused.text.contains("lang=\"de\""), "{}", refused.text);
+    let saved = choose(&mut browser, &page, CHOSEN, CHOSEN).await;
+    assert!(saved.text.contains("lang=\"de\""), "{}", saved.text);
+    let account = format!("{ACCOUNT}?ui_locales=de");
+    assert!(saved.text.contains(&format!("href=\"{BASE}{account}\"")), "{}", saved.text);
+    let page = browser.get(&account).await;
+    assert!(page.text.contains("lang=\"de\"") && page.text.contains("kc-form-login"), "{}", page.text);
 }
 
 #[tokio::test]

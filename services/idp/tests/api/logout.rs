@@ -2,7 +2,8 @@
 
 use testkit::Reply;
 
-use crate::provider::{CALLBACK, CRM_SECRET, OIDC, Provider, expected, oauth_error, with_form};
+use crate::browser::ACCOUNT;
+use crate::provider::{BASE, CALLBACK, CRM_SECRET, OIDC, Provider, expected, oauth_error, with_form};
 
 fn query(pairs: &[(&str, &str)]) -> String {
     format!("{OIDC}/logout?{}", serde_urlencoded::to_string(pairs).expect("pairs of texts"))
@@ -115,8 +116,12 @@ async fn a_client_gives_its_refresh_token_back() {
 #[tokio::test]
 async fn the_page_is_in_the_language_that_the_client_asks_for() {
     let provider = Provider::start().await;
-    for (locales, text) in [("de", "Sie sind abgemeldet"), ("xx en", "You are signed out")] {
+    for (locales, text, sent_on) in
+        [("de", "Sie sind abgemeldet", "de"), ("xx en", "You are signed out", "xx+en")]
+    {
         let page = provider.get(&query(&[("ui_locales", locales)])).await;
         assert!(page.status == 200 && page.text.contains(text), "{locales}: {}", page.text);
+        let again = format!("href=\"{BASE}{ACCOUNT}?ui_locales={sent_on}\"");
+        assert!(page.text.contains(&again), "{locales}: {}", page.text);
     }
 }
