@@ -3,7 +3,8 @@
 
 use axum::extract::Request;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, ORIGIN};
 use http_body_util::{BodyExt, Limited};
 
 /// Largest form body; a login or a token request is under 2 KiB.
@@ -106,6 +107,19 @@ pub(crate) async fn whole_body(request: Request) -> Result<Bytes, FormProblem> {
     }
 }
 
+/// Whether the browser says that the form came from a page of the provider. A request with neither header is refused:
+/// every current browser sends one of them. The form's page must not have the referrer policy `no-referrer`, with which
+/// browsers send `Origin: null`.
+pub(crate) fn is_same_origin(headers: &HeaderMap, issuer: &str) -> bool {
+    let origin = issuer.split("/realms/").next().unwrap_or_default();
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    match (text("sec-fetch-site"), text(ORIGIN.as_str())) {
+        (Some(site), _) if site != "same-origin" => false,
+        (_, Some(sent)) => sent == origin,
+        (site, None) => site.is_some(),
+    }
+}
+
 fn declares_form(request: &Request) -> bool {
     let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = declared.unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -114,6 +128,8 @@ fn declares_form(request: &Request) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -134,5 +150,30 @@ mod tests {
         assert_eq!(Params::of_query(Some(&many)).err(), Some(FormProblem::TooMany));
         let long = format!("a={}", "x".repeat(MAX_QUERY_BYTES));
         assert_eq!(Params::of_query(Some(&long)).err(), Some(FormProblem::TooLarge));
+    }
+
+    #[test]
+    fn a_form_comes_from_the_same_origin_or_is_refused() {
+        let (origin, issuer) = ("https://localhost:8443", "https://localhost:8443/realms/platform");
+        for (site, sent, expect) in [
+            (Some("same-origin"), Some(origin), true),
+            (Some("same-origin"), None, true),
+            (None, Some(origin), true),
+            (None, None, false),
+            (Some("same-site"), Some(origin), false),
+            (Some("cross-site"), None, false),
+            (Some("none"), None, false),
+            (Some("same-origin"), Some("https://evil.test"), false),
+            (None, Some("null"), false),
+            (None, Some("https://localhost"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("sec-fetch-site", site), ("origin", sent)] {
+                if let Some(value) = value {
+                    headers.insert(name, HeaderValue::from_static(value));
+                }
+            }
+            assert_eq!(is_same_origin(&headers, issuer), expect, "{site:?} {sent:?}");
+        }
     }
 }

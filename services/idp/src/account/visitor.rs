@@ -9,7 +9,7 @@ use time::Duration;
 
 use super::proof;
 use crate::browser_sessions::{self, BrowserSession};
-use crate::form::Params;
+use crate::form::{Params, is_same_origin};
 use crate::login;
 use crate::login::device::{Account, Device};
 use crate::login::ticket::{AccountPage, Destination};
@@ -159,8 +159,7 @@ pub(super) async fn posted(
 
 /// Reads the form that the visitor posted; refuses one that did not come from an account page.
 async fn form(app: &App, visitor: &Visitor, request: Request) -> Result<Params, PageError> {
-    let origin = app.realm.issuer.split("/realms/").next().unwrap_or_default();
-    if !proof::is_same_origin(&visitor.headers, origin) {
+    if !is_same_origin(&visitor.headers, &app.realm.issuer) {
         return Err(PageError::foreign_form());
     }
     let form = Params::of_body(request).await?;

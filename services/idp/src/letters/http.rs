@@ -8,7 +8,7 @@ use service::ApiError;
 
 use super::Kind;
 use super::store::{self, Receiver};
-use crate::form::{Params, query};
+use crate::form::{Params, is_same_origin, query};
 use crate::login::guard::Source;
 use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::pages::{self, Lang};
@@ -51,6 +51,10 @@ pub(crate) async fn ask(State(app): State<App>, request: Request) -> Result<Resp
     let language = language(&request)?;
     let lang = language.lang;
     must_send(&app)?;
+    // Another site's page must not use up what the visitor's address may ask for.
+    if !is_same_origin(request.headers(), &app.realm.issuer) {
+        return Err(PageError::unfit(|texts| texts.invalid_form));
+    }
     let source = Source::address(request.headers());
     let form = Params::of_body(request).await?;
     let name = form.get("username").unwrap_or_default().trim().to_lowercase();
@@ -70,7 +74,7 @@ pub(crate) async fn ask(State(app): State<App>, request: Request) -> Result<Resp
 fn show(app: &App, language: &Language, problem: Option<&str>) -> Response {
     let action = address(&app.realm.issuer, language.ui_locales.as_deref());
     let form = pages::login::Form { lang: language.lang, action: &action, problem };
-    pages::answer(pages::recovery::ask(&form))
+    pages::answer_account(pages::recovery::ask(&form))
 }
 
 fn language(request: &Request) -> Result<Language, PageError> {

@@ -10,6 +10,7 @@ use testkit::{Call, Reply};
 
 use crate::browser::{ACCOUNT, Browser, action, problem};
 use crate::provider::{ADMIN_SECRET, BASE, OIDC, OPERATOR, Provider, auth_query, oauth_error, with_form};
+use crate::second_factor::own;
 
 const ASK: &str = "/realms/platform/login-actions/reset-credentials";
 const LINK: &str = "https://localhost:8443/realms/platform/login-actions/action-token?key=";
@@ -34,7 +35,9 @@ async fn start() -> (Provider, SmtpReceiver) {
 }
 
 async fn ask_from(provider: &Provider, address: &str, name: &str) -> Reply {
-    let from = |call: Call| call.header("x-forwarded-for", address.to_owned());
+    let from = |call: Call| {
+        call.header("x-forwarded-for", address.to_owned()).header("sec-fetch-site", "same-origin")
+    };
     provider.send("POST", ASK, |call| with_form(from(call), &[("username", name)])).await
 }
 
@@ -96,7 +99,7 @@ async fn choose(browser: &mut Browser<'_>, page: &Reply, password: &str, again: 
 async fn a_forgotten_password_is_replaced_by_a_link_that_is_good_once() {
     let (provider, server) = start().await;
     let tokens = provider.tokens("alice").await;
-    let mut browser = Browser::new(&provider);
+    let mut browser = own(&provider);
     let page = browser.open().await;
     assert!(
         page.text.contains(&format!("<a href=\"{BASE}{ASK}\">Forgot your password?</a>")),
@@ -157,7 +160,7 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_is_good_once() {
 #[tokio::test]
 async fn the_language_that_the_client_asks_for_lasts_until_the_password_is_saved() {
     let (provider, server) = start().await;
-    let mut browser = Browser::new(&provider).with("accept-language", "en");
+    let mut browser = own(&provider).with("accept-language", "en");
     let page = browser.get(&format!("{OIDC}/auth?{}", auth_query(&[("ui_locales", "de")]))).await;
     let form = format!("{ASK}?ui_locales=de");
     assert!(page.text.contains(&format!("<a href=\"{BASE}{form}\">")), "{}", page.text);
@@ -177,6 +180,22 @@ async fn the_language_that_the_client_asks_for_lasts_until_the_password_is_saved
     assert!(saved.text.contains(&format!("href=\"{BASE}{account}\"")), "{}", saved.text);
     let page = browser.get(&account).await;
     assert!(page.text.contains("lang=\"de\"") && page.text.contains("kc-form-login"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_asks_for_no_letter() {
+    let (provider, server) = start().await;
+    let ask = async |name: &'static str, value: &'static str| {
+        provider.send("POST", ASK, |call| with_form(call.header(name, value), &[("username", "alice")])).await
+    };
+    for (name, value) in
+        [("sec-fetch-site", "cross-site"), ("origin", "https://evil.test"), ("x-nothing", "at all")]
+    {
+        assert_eq!(ask(name, value).await.status, 400, "{name}: {value}");
+    }
+    assert_eq!(waiting(&provider).await, 0);
+    assert_eq!(ask("origin", BASE).await.status, 200, "control");
+    assert_eq!(mails(&provider, &server).await.len(), 1);
 }
 
 #[tokio::test]
@@ -230,7 +249,7 @@ async fn a_link_runs_out_and_ends_with_any_change_of_the_password() {
     ask(&provider, "alice").await;
     let late = link_of(mails(&provider, &server).await.last().expect("a mail"));
     provider.clock.advance(Duration::from_secs(30 * 60 - 1));
-    let mut browser = Browser::new(&provider);
+    let mut browser = own(&provider);
     let page = browser.get(&late).await;
     assert_eq!(page.status, 200);
     provider.clock.advance(Duration::from_secs(1));
@@ -274,7 +293,7 @@ async fn a_letter_that_the_server_does_not_take_now_is_tried_again_and_one_that_
     ask(&provider, "nobody").await;
     let sent = mails(&provider, &server).await;
     assert_eq!(sent.len(), 1);
-    let mut browser = Browser::new(&provider);
+    let mut browser = own(&provider);
     assert_eq!(
         browser.get(&link_of(sent.last().expect("a mail"))).await.status,
         200,
@@ -297,7 +316,7 @@ async fn the_second_factor_is_still_asked_for() {
     crate::second_factor::set_up_for_alice(&provider).await;
     ask(&provider, "alice").await;
     let link = link_of(mails(&provider, &server).await.last().expect("a mail"));
-    let mut browser = Browser::new(&provider);
+    let mut browser = own(&provider);
     let page = browser.get(&link).await;
     assert!(choose(&mut browser, &page, CHOSEN, CHOSEN).await.text.contains("is saved"));
     let page = browser.sign_in("alice", CHOSEN).await;
@@ -328,7 +347,7 @@ async fn who_is_invited_chooses_a_password_within_three_days() {
     assert!(text_of(mail).contains("Ihr Benutzername ist grace"), "{}", text_of(mail));
     let link = link_of(mail);
     provider.clock.advance(Duration::from_secs(3 * 24 * 60 * 60 - 1));
-    let mut browser = Browser::new(&provider).with("accept-language", "de");
+    let mut browser = own(&provider).with("accept-language", "de");
     let page = browser.get(&link).await;
     assert!(
         page.text.contains("lang=\"de\"") && page.text.contains("<strong>grace</strong>"),
@@ -355,7 +374,7 @@ async fn every_invitation_is_sent_and_the_three_latest_are_valid() {
     }
     let mut statuses = Vec::new();
     for mail in mails(&provider, &server).await {
-        statuses.push(Browser::new(&provider).get(&link_of(&mail)).await.status);
+        statuses.push(own(&provider).get(&link_of(&mail)).await.status);
     }
     assert_eq!(statuses, [400, 400, 200, 200, 200]);
 }
