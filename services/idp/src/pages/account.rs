@@ -348,6 +348,7 @@ pub(crate) fn new_passkey(shown: &NewPasskey<'_>) -> String {
         answer: "credential",
         content: &fields,
         is_hidden: false,
+        failed: texts.passkey_not_added,
     };
     let content = format!(
         "<h1>{title}</h1>\n<section>\n<p>{why}</p>\n<noscript><p class=\"alert\">{script}</p></noscript>\n{alert}{form}\n\
@@ -356,7 +357,7 @@ pub(crate) fn new_passkey(shown: &NewPasskey<'_>) -> String {
         why = texts.passkeys_why,
         script = texts.passkey_script,
         alert = alert(shown.problem),
-        form = ceremony_form(&form, texts),
+        form = ceremony_form(&form),
         back = escape(&format!("{}{}", shown.frame.base, shown.frame.query)),
         cancel = texts.cancel,
     );

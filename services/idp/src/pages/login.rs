@@ -90,8 +90,9 @@ fn passkey_form(form: &Form<'_>, options: Option<&str>, label: &str) -> String {
         answer: "assertion",
         content: &content,
         is_hidden: true,
+        failed: form.lang.texts().no_passkey,
     };
-    format!("\n{}", ceremony_form(&form_of, form.lang.texts()))
+    format!("\n{}", ceremony_form(&form_of))
 }
 
 /// The form to replace a password that an operator set.

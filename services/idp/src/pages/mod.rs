@@ -93,9 +93,11 @@ struct CeremonyForm<'a> {
     answer: &'a str,
     content: &'a str,
     is_hidden: bool,
+    /// Shown when the ceremony fails in the browser.
+    failed: &'a str,
 }
 
-fn ceremony_form(form: &CeremonyForm<'_>, texts: &Texts) -> String {
+fn ceremony_form(form: &CeremonyForm<'_>) -> String {
     format!(
         "<form id=\"{id}\" action=\"{action}\" method=\"post\" data-ceremony=\"{ceremony}\" data-answer=\"{answer}\" \
          data-options=\"{options}\"{hidden}>\n<input name=\"{answer}\" type=\"hidden\">\n\
@@ -107,7 +109,7 @@ fn ceremony_form(form: &CeremonyForm<'_>, texts: &Texts) -> String {
         options = escape(form.options),
         answer = form.answer,
         hidden = if form.is_hidden { " hidden" } else { "" },
-        failed = texts.no_passkey,
+        failed = form.failed,
         content = form.content,
     )
 }
