@@ -27,7 +27,7 @@ pub(super) async fn form(suite: &Suite) {
     let page = browser.authorize(&[]).await;
     let again = browser.submit(&page, "alice", "wrong").await;
     assert_eq!((again.status, again.location.as_deref()), (200, None), "{}", again.text);
-    assert!(again.text.contains("Invalid user name or password."), "{}", again.text);
+    assert!(again.text.contains("Invalid username or password."), "{}", again.text);
     let sent = browser.submit(&again, "alice", "alice").await;
     assert!(sent.redirect().starts_with(&format!("{}?", browser.callback())), "{}", sent.redirect());
     assert_eq!(parameter(sent.redirect(), "state"), "the-state");

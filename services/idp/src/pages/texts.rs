@@ -111,7 +111,7 @@ pub(super) const EN: Texts = Texts {
     sign_in_again: "Sign in again",
     username_or_email: "User name or e-mail",
     password: "Password",
-    invalid_credentials: "Invalid user name or password.",
+    invalid_credentials: "Invalid username or password.",
     disabled: "This account is disabled. Ask your administrator.",
     too_slow: "You took too long to sign in. Please try again.",
     sign_out_question: "Do you want to sign out?",

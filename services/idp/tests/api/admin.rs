@@ -126,7 +126,7 @@ async fn a_disabled_account_neither_logs_in_nor_refreshes_nor_redeems() {
     let told = provider.submit(&page, "alice", "alice").await;
     assert!(told.text.contains("This account is disabled"), "{}", told.text);
     let not_told = provider.submit(&told, "alice", "wrong").await;
-    assert!(not_told.text.contains("Invalid user name or password."), "only the right password reveals it");
+    assert!(not_told.text.contains("Invalid username or password."), "only the right password reveals it");
 
     assert_eq!(put(json!(true)).await.status, 204);
     assert_eq!(oauth_error(&provider.refresh(&tokens).await), ended, "for good");

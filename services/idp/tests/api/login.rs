@@ -85,7 +85,7 @@ async fn a_wrong_password_and_an_unknown_name_are_refused_alike() {
         shown.push(problem.expect("the reason").to_owned());
         assert!(action_of(&again).contains("session_code="), "the form can be filled in again");
     }
-    assert!(shown.iter().all(|problem| problem.contains("Invalid user name or password.")), "{shown:?}");
+    assert!(shown.iter().all(|problem| problem.contains("Invalid username or password.")), "{shown:?}");
     assert_eq!(provider.failures("credentials").await, 6);
     assert_eq!(provider.audited("login.succeeded").await, 0);
 }
