@@ -274,7 +274,7 @@ mod tests {
         let refused = client.send(call).await.expect_err("a key of JSON is a text");
         assert!(refused.reason.contains("cannot be written"), "{refused}");
         let accepted = std::pin::pin!(listener.accept());
-        assert!(futures_util::poll!(accepted).is_pending(), "nobody connected");
+        assert!(futures_util::poll!(accepted).is_pending(), "no connection is opened");
     }
 
     #[test]

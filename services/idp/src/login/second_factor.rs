@@ -39,8 +39,8 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
     login.fail_second_step(proved, failure).await
 }
 
-/// A device that has shown the second factor before, else the step itself: wrong codes count whatever address they come
-/// from.
+/// Returns the device if it has shown the second factor before, otherwise [`Source::SecondFactor`], which counts wrong
+/// codes from all addresses together.
 pub(super) fn step_source(app: &App, headers: &HeaderMap, proved: Proved, now: i64) -> Source {
     let account = Account { user: proved.user, password: Some(proved.password) };
     let device = Device::of(&app.keys, headers, account, now).filter(|device| device.has_second_factor);
