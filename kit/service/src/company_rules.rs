@@ -5,16 +5,33 @@ use axum::extract::State;
 use contract::fields::FromBody;
 use contract::id::CompanyId;
 use serde::Serialize;
+use sqlx::PgExecutor;
 
 use crate::{ApiError, Body, CompanyTx, Core, Data, Permit, Reads};
 
-/// A module's rules, stored as a row of its `settings` table.
-pub trait CompanyRules: Copy + Serialize + Send + Sync + 'static {
+/// A module's rules, stored as a row of its `settings` table. Its default is what a company without a row has.
+pub trait CompanyRules: Copy + Default + Serialize + Send + Sync + 'static {
     /// The body of a change.
     type Change: FromBody + RulesChange<Self> + Send;
 
+    /// The company's row, if it has one.
+    fn row<'a>(
+        executor: impl PgExecutor<'a>,
+        company: CompanyId,
+    ) -> impl Future<Output = sqlx::Result<Option<Self>>> + Send;
+
     /// The rules of the permit's company.
-    fn find(reads: &Reads, permit: &Permit) -> impl Future<Output = Result<Self, ApiError>> + Send;
+    fn find(reads: &Reads, permit: &Permit) -> impl Future<Output = Result<Self, ApiError>> + Send {
+        let row = Self::row(reads, permit.company);
+        async { Ok(row.await?.unwrap_or_default()) }
+    }
+
+    /// The rules of the transaction's company.
+    fn of(tx: &mut CompanyTx) -> impl Future<Output = Result<Self, ApiError>> + Send {
+        let company = tx.company();
+        let row = Self::row(tx.conn(), company);
+        async { Ok(row.await?.unwrap_or_default()) }
+    }
 
     /// The rules of the transaction's company under a lock, so that two partial changes do not undo each other.
     fn lock(tx: &mut CompanyTx) -> impl Future<Output = Result<Self, ApiError>> + Send;

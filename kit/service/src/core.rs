@@ -1,5 +1,6 @@
 //! The parts that every service holds: name, pool, bearer verifier, metrics and clock.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bearer::{VerifiedTokens, Verifier};
@@ -17,10 +18,22 @@ use crate::{ApiError, AuditedTx, Inside, ReadLimit, Reads, ServeError, ServiceCo
 /// forwards a caller's token on its own calls.
 const MOST_TOKENS: usize = 20_000;
 
-/// The shared parts of one service. Cheap to clone; each service's `App` holds one and gives it to the extractors
-/// through `FromRef`.
+/// The shared parts of one service. Each service's `App` holds one and gives it to the extractors through `FromRef`,
+/// several times a request, so a clone is one reference to the [`CoreParts`].
 #[derive(Clone)]
-pub struct Core {
+pub struct Core(Arc<CoreParts>);
+
+impl Deref for Core {
+    type Target = CoreParts;
+
+    fn deref(&self) -> &CoreParts {
+        &self.0
+    }
+}
+
+/// What a [`Core`] gives access to.
+#[derive(Clone)]
+pub struct CoreParts {
     /// `org`, `timesheet`, …: names the schema, the role, the audit table and the `service` label.
     pub name: &'static str,
     /// Connections as `platform_<name>`.
@@ -62,7 +75,7 @@ impl Core {
         let tracer = Tracer::of(config.name, &metrics)?;
         let workers = Workers::start(config.name, &config.database, &metrics, stop)?;
         let pool = crate::db::pool(&config.database);
-        Ok(Self {
+        Ok(Self(Arc::new(CoreParts {
             name: config.name,
             holds: holds(config.database.max_connections),
             read_limit: ReadLimit::new(half(config.database.max_connections)),
@@ -77,7 +90,7 @@ impl Core {
             readiness: Readiness::default(),
             gauges,
             limits: config.limits,
-        })
+        })))
     }
 
     /// The same parts on the worker pool, for background work.
@@ -85,7 +98,7 @@ impl Core {
     pub fn for_workers(&self) -> Self {
         let pool = self.workers.pool().clone();
         let holds = holds(pool.options().get_max_connections());
-        Self { reads: Reads::keeping_none(&pool), pool, holds, ..self.clone() }
+        Self(Arc::new(CoreParts { reads: Reads::keeping_none(&pool), pool, holds, ..CoreParts::clone(self) }))
     }
 
     /// Opens a transaction whose changes are audited with `actor`.

@@ -67,7 +67,7 @@ pub use client::{Client, Unavailable};
 pub use company::CompanyCall;
 pub use company_tx::CompanyTx;
 pub use config::ServiceConfig;
-pub use core::Core;
+pub use core::{Core, CoreParts};
 pub use error::ApiError;
 pub use inside::{Inside, Insider, OwnCall, Reader};
 pub use module::ModuleConfig;

@@ -11,7 +11,6 @@ use super::rules::{ADDED, Comment, CommentBody, MAX_COMMENTS, Visibility, not_ag
 use super::store;
 use crate::notices::rules::{Happened, Notice};
 use crate::settings::rules::TicketRules;
-use crate::settings::store as settings;
 use crate::tickets::list::{answer, cut_text};
 use crate::tickets::rules::{Status, StoredTicket, TicketId, subject, unknown};
 use crate::tickets::store as tickets;
@@ -95,7 +94,7 @@ async fn added(
     let notice = Notice { ticket: id, number: ticket.number, happened: Happened::Commented };
     notices::store::add(tx, permit, &notice).await?;
     let is_answer = may_reopen && ticket.status == Status::Resolved;
-    if is_answer && settings::of(tx).await?.reopen_on_reporter_comment {
+    if is_answer && TicketRules::of(tx).await?.reopen_on_reporter_comment {
         reopen(tx, permit, &ticket).await?;
     }
     Ok(comment)

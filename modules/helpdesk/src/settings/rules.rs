@@ -8,8 +8,8 @@ use time::{Duration, OffsetDateTime};
 /// Ten years: more is a slip of the finger.
 const MAX_DAYS: i64 = 3_650;
 
-/// A company's rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// A company's rules. A company that never changed them has the default, by which nothing moves by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketRules {
     /// After so many days a resolved ticket is closed by itself; `None`: never.
@@ -21,13 +21,6 @@ pub struct TicketRules {
 }
 
 impl TicketRules {
-    /// The rules of a company that never changed them: nothing moves by itself.
-    pub const DEFAULT: Self = Self {
-        auto_close_resolved_days: None,
-        reopen_on_reporter_comment: false,
-        reporter_reopen_days: None,
-    };
-
     /// Whether the time in which the reporter may reopen a ticket is over.
     #[must_use]
     pub fn is_late(&self, resolved_at: OffsetDateTime, now: OffsetDateTime) -> bool {

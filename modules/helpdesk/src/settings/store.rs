@@ -2,7 +2,7 @@
 
 use contract::id::CompanyId;
 use service::company_rules::CompanyRules;
-use service::{ApiError, CompanyTx, Permit, Reads};
+use service::{ApiError, CompanyTx};
 use sqlx::PgExecutor;
 
 use super::rules::{Change, TicketRules};
@@ -10,8 +10,15 @@ use super::rules::{Change, TicketRules};
 impl CompanyRules for TicketRules {
     type Change = Change;
 
-    async fn find(reads: &Reads, permit: &Permit) -> Result<Self, ApiError> {
-        rules(reads, permit.company).await
+    async fn row(executor: impl PgExecutor<'_>, company: CompanyId) -> sqlx::Result<Option<Self>> {
+        sqlx::query_as!(
+            Self,
+            r#"SELECT auto_close_resolved_days::bigint, reopen_on_reporter_comment, reporter_reopen_days::bigint
+               FROM helpdesk.settings WHERE company_id = $1"#,
+            company.as_uuid()
+        )
+        .fetch_optional(executor)
+        .await
     }
 
     async fn lock(tx: &mut CompanyTx) -> Result<Self, ApiError> {
@@ -23,25 +30,6 @@ impl CompanyRules for TicketRules {
     }
 }
 
-/// The rules of the transaction's company.
-pub(crate) async fn of(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
-    let company = tx.company();
-    rules(tx.conn(), company).await
-}
-
-/// The defaults where the company never changed them.
-async fn rules(executor: impl PgExecutor<'_>, company: CompanyId) -> Result<TicketRules, ApiError> {
-    let found = sqlx::query_as!(
-        TicketRules,
-        r#"SELECT auto_close_resolved_days::bigint, reopen_on_reporter_comment, reporter_reopen_days::bigint
-           FROM helpdesk.settings WHERE company_id = $1"#,
-        company.as_uuid()
-    )
-    .fetch_optional(executor)
-    .await?;
-    Ok(found.unwrap_or(TicketRules::DEFAULT))
-}
-
 /// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
 /// gets one here, which goes again when the transaction turns out to change nothing.
 async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
@@ -50,7 +38,7 @@ async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
         "INSERT INTO helpdesk.settings(company_id, reopen_on_reporter_comment) VALUES ($1, $2)
          ON CONFLICT (company_id) DO NOTHING",
         company.as_uuid(),
-        TicketRules::DEFAULT.reopen_on_reporter_comment
+        TicketRules::default().reopen_on_reporter_comment
     )
     .execute(tx.conn())
     .await?;

@@ -4,6 +4,7 @@ use axum::extract::State;
 use contract::id::MemberId;
 use serde::Serialize;
 use serde_json::{Value, json};
+use service::company_rules::CompanyRules;
 use service::refusal::conflict;
 use service::{ApiError, Body, CompanyTx, Data, Permit, Query, changes};
 
@@ -11,7 +12,7 @@ use super::rules::{Content, Entry, EntryBody, EntryId, EntryStatus};
 use super::store;
 use crate::settings::rules::TimeRules;
 use crate::weeks::rules::{Current, Week, Window};
-use crate::{App, settings, weeks};
+use crate::{App, weeks};
 
 /// The entries of one week.
 #[derive(Serialize)]
@@ -38,7 +39,7 @@ pub(crate) async fn upsert(
     let mut tx = permit.begin(&app.core).await?;
     let week = Week::of(body.day);
     let current = open_week(&mut tx, member, week).await?;
-    let rules = settings::store::of(&mut tx).await?;
+    let rules = TimeRules::of(&mut tx).await?;
     Window::at(app.core.clock.now(), &rules).admit(week, current)?;
     let (id, before) = store::find(&mut tx, member, &body).await?.unzip();
     let content = checked(&mut tx, member, &body, before.as_ref(), &rules).await?;

@@ -21,14 +21,16 @@ pub struct TimeRules {
     pub allowed_future_weeks: i64,
 }
 
-impl TimeRules {
+impl Default for TimeRules {
     /// The rules of a company that never changed them.
-    pub const DEFAULT: Self = Self {
-        enforce_billable_within_actual: true,
-        allow_billable_above_eight_hours: false,
-        allowed_previous_weeks: 4,
-        allowed_future_weeks: 1,
-    };
+    fn default() -> Self {
+        Self {
+            enforce_billable_within_actual: true,
+            allow_billable_above_eight_hours: false,
+            allowed_previous_weeks: 4,
+            allowed_future_weeks: 1,
+        }
+    }
 }
 
 /// The body of a change: any subset; what is absent stays.

@@ -2,7 +2,7 @@
 
 use contract::id::CompanyId;
 use service::company_rules::CompanyRules;
-use service::{ApiError, CompanyTx, Permit, Reads};
+use service::{ApiError, CompanyTx};
 use sqlx::PgExecutor;
 
 use super::rules::{Change, TimeRules};
@@ -10,8 +10,17 @@ use super::rules::{Change, TimeRules};
 impl CompanyRules for TimeRules {
     type Change = Change;
 
-    async fn find(reads: &Reads, permit: &Permit) -> Result<Self, ApiError> {
-        rules(reads, permit.company).await
+    async fn row(executor: impl PgExecutor<'_>, company: CompanyId) -> sqlx::Result<Option<Self>> {
+        sqlx::query_as!(
+            Self,
+            r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
+                 allowed_previous_weeks::bigint AS "allowed_previous_weeks!",
+                 allowed_future_weeks::bigint AS "allowed_future_weeks!"
+               FROM timesheet.settings WHERE company_id = $1"#,
+            company.as_uuid()
+        )
+        .fetch_optional(executor)
+        .await
     }
 
     async fn lock(tx: &mut CompanyTx) -> Result<Self, ApiError> {
@@ -21,27 +30,6 @@ impl CompanyRules for TimeRules {
     async fn save(self, tx: &mut CompanyTx) -> Result<(), ApiError> {
         save(tx, self).await
     }
-}
-
-/// The rules of the transaction's company.
-pub(crate) async fn of(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
-    let company = tx.company();
-    rules(tx.conn(), company).await
-}
-
-/// The defaults where the company never changed them.
-async fn rules(executor: impl PgExecutor<'_>, company: CompanyId) -> Result<TimeRules, ApiError> {
-    let found = sqlx::query_as!(
-        TimeRules,
-        r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
-             allowed_previous_weeks::bigint AS "allowed_previous_weeks!",
-             allowed_future_weeks::bigint AS "allowed_future_weeks!"
-           FROM timesheet.settings WHERE company_id = $1"#,
-        company.as_uuid()
-    )
-    .fetch_optional(executor)
-    .await?;
-    Ok(found.unwrap_or(TimeRules::DEFAULT))
 }
 
 /// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
@@ -62,7 +50,7 @@ async fn lock(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
 }
 
 async fn ensure(tx: &mut CompanyTx) -> Result<(), ApiError> {
-    let rules = TimeRules::DEFAULT;
+    let rules = TimeRules::default();
     sqlx::query!(
         "INSERT INTO timesheet.settings(company_id, enforce_billable_within_actual,
            allow_billable_above_eight_hours, allowed_previous_weeks, allowed_future_weeks)

@@ -5,6 +5,7 @@ use contract::id::MemberId;
 use contract::page::Page;
 use http::HeaderMap;
 use serde_json::json;
+use service::company_rules::CompanyRules;
 use service::idempotency::{self, Done, Key, Once};
 use service::refusal::conflict;
 use service::{ApiError, CompanyTx, Data, Permit, Query, RawBody};
@@ -12,8 +13,9 @@ use service::{ApiError, CompanyTx, Data, Permit, Query, RawBody};
 use super::rules::{Shown, Submission, SubmitBody, View, Who};
 use super::{list as pages, store};
 use crate::entries::rules::check_week;
+use crate::settings::rules::TimeRules;
 use crate::weeks::rules::{Current, Status, Week, Window};
-use crate::{App, entries, member_approvers, operations, settings, weeks};
+use crate::{App, entries, member_approvers, operations, weeks};
 
 /// The operation's name in stored responses.
 const SUBMIT: &str = "submitWeek";
@@ -78,7 +80,7 @@ async fn submitted(
     weeks::store::lock(tx, member, week).await?;
     let current = weeks::store::current(tx, member, week).await?;
     let before = current.map(superseded).transpose()?;
-    let rules = settings::store::of(tx).await?;
+    let rules = TimeRules::of(tx).await?;
     Window::at(app.core.clock.now(), &rules).admit(week, current)?;
     check_week(entries::store::of_week(tx, member, week).await?.iter().map(|(_, entry)| entry), &rules)?;
     let made = Submission::next(permit, member, week, before, approver);

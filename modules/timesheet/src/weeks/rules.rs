@@ -169,7 +169,7 @@ mod tests {
         let rules = TimeRules {
             allowed_previous_weeks: previous,
             allowed_future_weeks: future,
-            ..TimeRules::DEFAULT
+            ..TimeRules::default()
         };
         let window = Window::at(now, &rules);
         (window.first.monday(), window.last.monday())
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn p10_a_week_that_was_handed_back_is_open_on_the_past_side_only() {
-        let window = Window::at(datetime!(2026-11-18 12:00 UTC), &TimeRules::DEFAULT);
+        let window = Window::at(datetime!(2026-11-18 12:00 UTC), &TimeRules::default());
         let week = Week::from;
         let current = |status| {
             let id = SubmissionId::mint();

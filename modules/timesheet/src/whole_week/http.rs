@@ -2,14 +2,16 @@
 
 use axum::extract::State;
 use serde_json::json;
+use service::company_rules::CompanyRules;
 use service::refusal::all_broken;
 use service::{ApiError, Body, Data, Permit};
 
 use super::rules::{WeekBody, difference, keyed, planned};
 use super::store;
 use crate::entries::http::{WeekEntries, open_week};
+use crate::settings::rules::TimeRules;
 use crate::weeks::rules::Window;
-use crate::{App, entries, settings};
+use crate::{App, entries};
 
 pub(crate) async fn save(
     State(app): State<App>,
@@ -19,7 +21,7 @@ pub(crate) async fn save(
     let (member, week) = (app.org.member_context(&permit).await?.member, body.week);
     let mut tx = permit.begin(&app.core).await?;
     let current = open_week(&mut tx, member, week).await?;
-    let rules = settings::store::of(&mut tx).await?;
+    let rules = TimeRules::of(&mut tx).await?;
     Window::at(app.core.clock.now(), &rules).admit(week, current)?;
     let projects = store::projects(&mut tx, &body.projects()).await?;
     let before = keyed(entries::store::of_week(&mut tx, member, week).await?);

@@ -92,7 +92,7 @@ struct Row {
     subject_relation: String,
 }
 
-/// The result of the statement.
+/// The result of the statement. The rows have the order of their keys.
 struct Answer {
     snapshot: String,
     epoch: Uuid,
@@ -106,6 +106,22 @@ struct Answer {
     companies: Vec<Option<bool>>,
     members: Vec<Option<bool>>,
     modules: Vec<Option<i32>>,
+}
+
+/// The result of the statement for one question.
+struct AnswerOfOne {
+    snapshot: String,
+    epoch: Uuid,
+    trimmed: String,
+    started: f64,
+    wiring: String,
+    catalog: Option<String>,
+    look_age_s: Option<f64>,
+    changes: Vec<String>,
+    subject: Option<String>,
+    company: Option<bool>,
+    member: Option<bool>,
+    module: Option<i32>,
 }
 
 impl ReadIndex {
@@ -407,8 +423,8 @@ async fn statement_of_one(
 ) -> sqlx::Result<Option<Answer>> {
     let (module, feature) =
         wanted.modules.first().map(|(module, feature)| (module, feature.as_ref())).unzip();
-    sqlx::query_file_as!(
-        Answer,
+    let answer = sqlx::query_file_as!(
+        AnswerOfOne,
         "src/engine/feed/read_one.sql",
         cursor,
         wanted.subjects.first(),
@@ -417,7 +433,8 @@ async fn statement_of_one(
         feature.flatten()
     )
     .fetch_optional(connection)
-    .await
+    .await?;
+    Ok(answer.map(Answer::from))
 }
 
 impl Change {
@@ -443,6 +460,25 @@ impl Row {
             subject_type: &self.subject_type,
             subject_id: &self.subject_id,
             subject_relation: &self.subject_relation,
+        }
+    }
+}
+
+impl From<AnswerOfOne> for Answer {
+    fn from(one: AnswerOfOne) -> Self {
+        Self {
+            snapshot: one.snapshot,
+            epoch: one.epoch,
+            trimmed: one.trimmed,
+            started: one.started,
+            wiring: one.wiring,
+            catalog: one.catalog,
+            look_age_s: one.look_age_s,
+            changes: one.changes,
+            subjects: vec![one.subject],
+            companies: vec![one.company],
+            members: vec![one.member],
+            modules: vec![one.module],
         }
     }
 }

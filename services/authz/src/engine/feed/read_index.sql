@@ -6,7 +6,7 @@
 SELECT pg_current_snapshot()::text AS "snapshot!",
   e.epoch AS "epoch!", e.trimmed::text AS "trimmed!",
   date_part('epoch', pg_postmaster_start_time()) AS "started!",
-  ARRAY(SELECT t.xmin::text FROM pg_trigger t WHERE t.tgrelid = e.tuples ORDER BY t.tgname)::text AS "wiring!",
+  ARRAY(SELECT t.xmin FROM pg_trigger t WHERE t.tgrelid = e.tuples ORDER BY t.tgname)::text AS "wiring!",
   (SELECT revision::text || ' ' || xmin::text FROM registry.model_revision) AS "catalog?",
   (SELECT date_part('epoch', statement_timestamp() - at) FROM identity.provider_look) AS "look_age_s?",
   ARRAY(SELECT CASE WHEN c.xid < pg_snapshot_xmax(pg_current_snapshot()) THEN c.op::text ELSE 'F' END || c.row::text FROM (

@@ -107,7 +107,7 @@ pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Option
     let row = sqlx::query!(
         r#"SELECT feed.own_epoch() AS epoch, date_part('epoch', pg_postmaster_start_time()) AS "started!",
              oid::int8 AS "database!",
-             ARRAY(SELECT t.xmin::text FROM pg_trigger t WHERE t.tgrelid = 'authz.tuple'::regclass ORDER BY t.tgname)::text AS "wiring!"
+             ARRAY(SELECT t.xmin FROM pg_trigger t WHERE t.tgrelid = 'authz.tuple'::regclass ORDER BY t.tgname)::text AS "wiring!"
            FROM pg_database WHERE datname = current_database()"#
     )
     .fetch_one(connection)
