@@ -168,20 +168,36 @@ struct Written {
     payload: Value,
 }
 
-/// The audit rows of one object (`<type>:<id>`), oldest first, at most [`MAX_HISTORY`].
+/// Audit rows that a caller may not see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hidden {
+    /// Their [`AuditEvent::action`].
+    pub action: &'static str,
+    /// Members that their payload has.
+    pub payload: Value,
+}
+
+/// The audit rows of one object (`<type>:<id>`) without the hidden ones, oldest first, at most [`MAX_HISTORY`].
 pub(crate) async fn history(
     core: &Core,
     company: CompanyId,
     subject: &str,
+    hidden: &[Hidden],
 ) -> Result<Vec<HistoryEntry>, ApiError> {
     // As in `record`.
     let sql = format!(
-        "SELECT occurred_at, actor, action, subject, payload FROM audit.{}__events \
-         WHERE company_id = $1 AND subject = $2 ORDER BY seq DESC LIMIT $3",
+        "SELECT occurred_at, actor, action, subject, payload FROM audit.{}__events e \
+         WHERE company_id = $1 AND subject = $2 \
+           AND NOT EXISTS (SELECT FROM unnest($4::text[], $5::jsonb[]) AS hidden(action, payload) \
+             WHERE e.action = hidden.action AND e.payload @> hidden.payload) \
+         ORDER BY seq DESC LIMIT $3",
         core.name
     );
     let limit = i64::try_from(MAX_HISTORY).map_err(ApiError::internal)?;
+    let actions: Vec<&str> = hidden.iter().map(|hidden| hidden.action).collect();
+    let payloads: Vec<&Value> = hidden.iter().map(|hidden| &hidden.payload).collect();
     let asked = sqlx::query_as(AssertSqlSafe(sql)).bind(company.as_uuid()).bind(subject).bind(limit);
+    let asked = asked.bind(actions).bind(payloads);
     let rows: Vec<Written> = asked.fetch_all(&core.pool).await?;
     let entry = |row: Written| {
         let Written { occurred_at, actor, action, subject, payload } = row;

@@ -59,7 +59,7 @@ mod turn;
 pub mod two_store;
 pub mod workers;
 
-pub use audit::{AuditEvent, AuditedTx, HistoryEntry, changes};
+pub use audit::{AuditEvent, AuditedTx, Hidden, HistoryEntry, changes};
 pub use body::{Body, RawBody, UnreadBody};
 pub use bundle::Bundle;
 pub use caller::{Caller, Correlation};

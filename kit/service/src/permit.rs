@@ -16,7 +16,7 @@ use http::request::Parts;
 use serde_json::json;
 use telemetry::traces::step;
 
-use crate::audit::{self, HistoryEntry};
+use crate::audit::{self, Hidden, HistoryEntry};
 use crate::clients::authz::AuthzClient;
 use crate::company::{InternalCall, ServiceCall};
 use crate::{ApiError, CompanyCall, CompanyTx, Core};
@@ -141,7 +141,20 @@ impl Permit {
     /// # Errors
     /// 503 when the database is unavailable.
     pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
-        audit::history(core, self.company, subject).await
+        audit::history(core, self.company, subject, &[]).await
+    }
+
+    /// As [`Self::history`], without the hidden entries, which do not count towards the limit either.
+    ///
+    /// # Errors
+    /// 503 when the database is unavailable.
+    pub async fn history_without(
+        &self,
+        core: &Core,
+        subject: &str,
+        hidden: &[Hidden],
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
+        audit::history(core, self.company, subject, hidden).await
     }
 }
 
@@ -151,7 +164,7 @@ impl ObjectPermit {
     /// # Errors
     /// 503 when the database is unavailable.
     pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
-        audit::history(core, self.company, subject).await
+        audit::history(core, self.company, subject, &[]).await
     }
 }
 

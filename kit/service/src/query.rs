@@ -6,6 +6,7 @@ use contract::id::parse_uuid;
 use contract::page::PageRequest;
 use contract::{Day, FieldProblem};
 use http::request::Parts;
+use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
 use crate::ApiError;
@@ -20,10 +21,12 @@ impl Query {
     /// # Errors
     /// 400 when it is not UTF-8 form data.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        let pairs = serde_urlencoded::from_str(text).map_err(|_| {
+        // serde_urlencoded replaces what is not UTF-8.
+        let is_utf8 = percent_decode_str(text).decode_utf8().is_ok();
+        let pairs = serde_urlencoded::from_str(text).ok().filter(|_| is_utf8);
+        pairs.map(Self).ok_or_else(|| {
             ApiError::Validation(vec![FieldProblem::new("", "encoding", "the query is not UTF-8 form data")])
-        })?;
-        Ok(Self(pairs))
+        })
     }
 
     /// A value, if present.
@@ -133,6 +136,15 @@ pub fn both<A, B>(left: Result<A, ApiError>, right: Result<B, ApiError>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_that_is_not_utf8_is_refused_and_not_read_otherwise() {
+        let read = |text: &str| Query::parse(text).map(|query| query.get("q").map(str::to_owned));
+        assert_eq!(read("a=1&q=%C3%A4+b%2526").ok(), Some(Some("\u{e4} b%26".to_owned())), "control");
+        for wrong in ["q=%ff", "q=a%C3", "%fe=1&q=a", "q=%C3%28"] {
+            assert!(matches!(read(wrong), Err(ApiError::Validation(_))), "{wrong}");
+        }
+    }
 
     #[test]
     fn both_tells_every_wrong_value() {

@@ -153,12 +153,12 @@ pub struct FoundPosition {
     pub holder_member_id: Option<MemberId>,
     /// The holder's name.
     pub holder_display_name: Option<String>,
-    /// Whether the holder is linked to a login.
+    /// The holder's login, if any. Whether it may act is for authz to say.
     #[serde(default)]
-    pub has_login: bool,
+    pub logins: Vec<Subject>,
 }
 
-/// A group of the company; of its login as of a position's.
+/// A group of the company.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundGroup {
@@ -170,9 +170,9 @@ pub struct FoundGroup {
     pub is_active: bool,
     /// Active members in it.
     pub member_count: i64,
-    /// Whether one of these is linked to a login.
+    /// The logins linked to these, a hundred at most.
     #[serde(default)]
-    pub has_login: bool,
+    pub logins: Vec<Subject>,
 }
 
 /// A position that something can be assigned to, as the module contract shows it.

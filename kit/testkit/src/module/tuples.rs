@@ -32,8 +32,9 @@ impl Tuples {
         self.lock().insert(tuple.to_string(), tuple.clone());
     }
 
-    /// All of them, for a decision.
-    pub(super) fn standing(&self) -> Vec<Tuple> {
+    /// All of them, for a decision or to add them again.
+    #[must_use]
+    pub fn standing(&self) -> Vec<Tuple> {
         self.lock().values().cloned().collect()
     }
 

@@ -1,12 +1,14 @@
-//! Keeps an administrator who can act: a removal is refused unless at least one remaining binding currently has a
-//! member with a login. The check runs while the company's guard row is locked, so that two concurrent removals cannot
+//! Keeps an administrator who can act: a removal is refused unless a remaining binding's tuple exists and authz lets a
+//! login behind it into the company now. The check runs while the company's guard row is locked, so that two concurrent removals cannot
 //! each rely on the binding that the other removes.
 
 use std::time::Duration;
 
-use contract::{CorrelationId, Principal};
+use contract::grants::{MAX_TUPLES, Tuple};
+use contract::{CorrelationId, Principal, Subject};
+use service::clients::authz::AuthzClient;
 use service::clients::org::{Found, OrgClient};
-use service::two_store::Guard;
+use service::two_store::{Guard, TupleRow};
 use service::{ApiError, AuditedTx};
 
 use super::row::BindingRow;
@@ -14,11 +16,12 @@ use super::rules::{BoundTier, StoredBinding};
 use super::store;
 use crate::tickets::names::parts;
 
-/// How long the look-up in org may take while the guard row is locked.
+/// How long the look-up of the tuples, and then that of the logins, may take while the guard row is locked.
 const BUDGET: Duration = Duration::from_millis(500);
 
 /// The guard of one removal.
 pub(super) struct LastAdministrator<'a> {
+    pub(super) authz: &'a AuthzClient,
     pub(super) org: &'a OrgClient,
     pub(super) correlation: &'a CorrelationId,
 }
@@ -30,41 +33,66 @@ impl Guard<BindingRow> for LastAdministrator<'_> {
             return Ok(());
         }
         let left = store::other_administrators(tx, removed.company, removed.id.as_uuid()).await?;
-        let is_kept = tokio::time::timeout(BUDGET, self.is_any_effective(removed, &left)).await;
-        let is_kept = is_kept.map_err(|_| ApiError::unavailable("org"))??;
+        let left = left.into_iter().map(BindingRow::of).collect::<Result<_, _>>()?;
+        let left = within("authz", self.granted(left)).await?;
+        let is_kept = within("org", self.is_any_effective(removed, &left)).await?;
         if is_kept { Ok(()) } else { Err(store::last_administrator("vacant")) }
     }
 }
 
 impl LastAdministrator<'_> {
-    /// Whether a member with a login is behind any of these bindings now.
-    async fn is_any_effective(
-        &self,
-        removed: &StoredBinding,
-        left: &[StoredBinding],
-    ) -> Result<bool, ApiError> {
-        for wanted in parts(left.iter().map(|binding| binding.principal)) {
+    /// Whether somebody who may act now is an administrator through any of these bindings.
+    async fn is_any_effective(&self, removed: &StoredBinding, left: &[BindingRow]) -> Result<bool, ApiError> {
+        for wanted in parts(left.iter().map(|row| row.stored.principal)) {
             let found = self.org.lookup(removed.company, &wanted, self.correlation).await?;
-            if left.iter().any(|binding| is_effective(binding, &found)) {
-                return Ok(true);
+            for login in left.iter().flat_map(|row| logins(&row.stored, &found)) {
+                if self.authz.company_of(removed.company, login, self.correlation).await?.held {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
     }
+
+    /// Those of the bindings whose tuple exists: a revoked one makes nobody an administrator.
+    async fn granted(&self, rows: Vec<BindingRow>) -> Result<Vec<BindingRow>, ApiError> {
+        let mut granted = Vec::with_capacity(rows.len());
+        for part in rows.chunks(MAX_TUPLES) {
+            let tuples: Vec<Tuple> = part.iter().flat_map(TupleRow::tuples).collect();
+            let standing = self.authz.standing(&tuples, self.correlation).await?;
+            granted.extend(
+                part.iter().zip(standing).filter(|(_, is_standing)| *is_standing).map(|(row, _)| row.clone()),
+            );
+        }
+        Ok(granted)
+    }
 }
 
-/// Whether a binding has an active member who is still linked to the subject that the tuple names, a position whose
-/// holder has a login, or an active group with a member who has one.
-fn is_effective(binding: &StoredBinding, found: &Found) -> bool {
+async fn within<T>(
+    dependency: &'static str,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    tokio::time::timeout(BUDGET, work).await.map_err(|_| ApiError::unavailable(dependency))?
+}
+
+/// The logins behind a binding: that of an active member who is still linked to the subject that the tuple names, of a
+/// position's holder, or of an active group's members.
+fn logins<'a>(binding: &'a StoredBinding, found: &'a Found) -> Vec<&'a Subject> {
     match binding.principal {
         Principal::Member(id) => {
-            let subject = |kc_sub: &contract::Subject| Some(kc_sub.as_str()) == binding.kc_sub.as_deref();
-            let mut members = found.members.iter().filter(|member| member.id == id && member.is_active);
-            members.any(|member| member.kc_sub.as_ref().is_some_and(subject))
+            let is_bound = |subject: &&Subject| Some(subject.as_str()) == binding.kc_sub.as_deref();
+            let members = found.members.iter().filter(|member| member.id == id && member.is_active);
+            members.filter_map(|member| member.kc_sub.as_ref()).filter(is_bound).collect()
         }
-        Principal::Position(id) => found.positions.iter().any(|found| found.id == id && found.has_login),
+        Principal::Position(id) => found
+            .positions
+            .iter()
+            .filter(|position| position.id == id)
+            .flat_map(|position| &position.logins)
+            .collect(),
         Principal::Group(id) => {
-            found.groups.iter().any(|group| group.id == id && group.is_active && group.has_login)
+            let groups = found.groups.iter().filter(|group| group.id == id && group.is_active);
+            groups.flat_map(|group| &group.logins).collect()
         }
     }
 }

@@ -91,7 +91,7 @@ async fn deleted(
     let tier = query.word("tier", BoundTier::WORDS, BoundTier::Admin)?;
     let found = store::of(&app.core.pool, permit.company, principal, tier).await?;
     let (id, _) = found.ok_or_else(|| ApiError::NotFound(BindingRow::NOUN.into()))?;
-    let guard = LastAdministrator { org: &app.org, correlation: &permit.correlation };
+    let guard = LastAdministrator { authz: &app.authz, org: &app.org, correlation: &permit.correlation };
     let removed = app.two_store().remove_guarded(permit, id, &guard).await?;
     let names = Names::of_all(app, permit, [principal]).await;
     Ok(Data(removed.stored.shown(&names)))

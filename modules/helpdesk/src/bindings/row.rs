@@ -30,7 +30,7 @@ pub struct BindingRow {
 }
 
 impl BindingRow {
-    fn of(stored: StoredBinding) -> Result<Self, ApiError> {
+    pub(super) fn of(stored: StoredBinding) -> Result<Self, ApiError> {
         let subject = match (&stored.kc_sub, stored.principal) {
             (Some(kc_sub), Principal::Member(_)) => {
                 let subject = Subject::parse(kc_sub);

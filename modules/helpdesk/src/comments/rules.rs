@@ -4,7 +4,7 @@ use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
 use serde::Serialize;
 use serde_json::{Value, json};
-use service::HistoryEntry;
+use service::Hidden;
 use service::refusal::not_yours;
 
 use crate::tickets::rules::TicketId;
@@ -76,8 +76,8 @@ pub(crate) fn told(comment: &Comment) -> Value {
     json!({ "commentId": comment.id, "visibility": comment.visibility })
 }
 
-/// Whether an entry of a ticket's history is about an internal comment.
+/// The entries of a ticket's history that are about internal comments.
 #[must_use]
-pub fn is_internal_note(entry: &HistoryEntry) -> bool {
-    entry.action == ADDED && entry.payload.get("visibility") == Some(&json!(Visibility::Internal))
+pub fn internal_notes() -> Hidden {
+    Hidden { action: ADDED, payload: json!({ "visibility": Visibility::Internal }) }
 }

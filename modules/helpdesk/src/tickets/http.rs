@@ -9,7 +9,7 @@ use service::{ApiError, Data, HistoryEntry, Permit, RawBody};
 use super::rules::{Ticket, TicketBody, subject};
 use super::store;
 use super::viewer::Viewer;
-use crate::comments::rules::is_internal_note;
+use crate::comments::rules::internal_notes;
 use crate::notices::rules::{Happened, Notice};
 use crate::{App, notices};
 
@@ -54,9 +54,6 @@ pub(crate) async fn history(
 ) -> Result<Data<Vec<HistoryEntry>>, ApiError> {
     let mut viewer = Viewer::of(&app, &permit).await?;
     let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
-    let mut entries = permit.history(&app.core, &subject(ticket.id)).await?;
-    if entries.iter().any(is_internal_note) && !viewer.is_agent().await? {
-        entries.retain(|entry| !is_internal_note(entry));
-    }
-    Ok(Data(entries))
+    let hidden = if viewer.is_agent().await? { Vec::new() } else { vec![internal_notes()] };
+    Ok(Data(permit.history_without(&app.core, &subject(ticket.id), &hidden).await?))
 }

@@ -18,6 +18,7 @@ const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
 pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
     let (view, status) =
         both(query.word("view", View::WORDS, View::Mine), query.optional_word("status", Status::WORDS))?;
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let (viewer, found) = match view {
         View::All => {
             let viewer = Viewer::of(&app, &permit).await?.into_agent();

@@ -40,6 +40,33 @@ async fn comments_are_listed_in_their_order_with_their_authors_and_move_the_tick
 }
 
 #[tokio::test]
+async fn internal_notes_push_nothing_out_of_the_history_that_others_see() {
+    let world = World::start().await;
+    let ticket = world.open(ALICE, "old").await;
+    let history = format!("/tickets/{ticket}/history");
+    let seen = async |who| -> Vec<String> {
+        let reply = world.ask(who, "GET", &history, None).await;
+        let entries = reply.data().as_array().expect("entries").clone();
+        entries.iter().map(|entry| entry["action"].as_str().expect("an action").to_owned()).collect()
+    };
+    assert_eq!(seen(ALICE).await, ["ticket.created"], "control");
+    let notes = format!(
+        "INSERT INTO audit.helpdesk__events(company_id, actor, action, subject, payload)
+         SELECT '{}', 'somebody', 'comment.added', 'ticket:{ticket}', '{{\"visibility\": \"internal\", \"n\": 1}}'
+           FROM generate_series(1, 1000)",
+        world.module.company
+    );
+    world.module.execute(notes).await;
+    assert_eq!(seen(ALICE).await, ["ticket.created"]);
+    let agents = seen(AGENT).await;
+    assert_eq!(
+        (agents.len(), agents.contains(&"ticket.created".to_owned())),
+        (1_000, false),
+        "the latest thousand"
+    );
+}
+
+#[tokio::test]
 async fn internal_notes_are_among_those_who_work_on_tickets_and_leave_no_trace_for_others() {
     let world = World::start().await;
     let ticket = world.open(ALICE, "x").await;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::json;
 use sqlx::{AssertSqlSafe, PgPool, Row};
 
 use crate::search::fill;
@@ -142,6 +143,27 @@ async fn the_words_of_one_segment_lie_together_after_the_migration_that_orders_t
     assert_eq!((disorder().await, words().await), (0, before));
     let found = world.list(AGENT, "/tickets?view=all&q=early%20sixth").await;
     assert_eq!(found.len(), 1_000, "the search finds what it found, by the module's own role");
+}
+
+#[tokio::test]
+async fn tickets_of_before_are_found_by_their_words_without_punctuation_after_the_migration() {
+    let world = World::start().await;
+    let body = json!({ "title": "No mail", "description": "smtp.example.com: it's down" });
+    assert_eq!(world.ask(ALICE, "POST", "/tickets", Some(body)).await.status, 201);
+    let search = "/tickets/search?q=example";
+    let total = async || world.ask(AGENT, "GET", search, None).await.data()["total"].clone();
+    let new =
+        world.count("SELECT count(*) FROM helpdesk.ticket_words WHERE words::text LIKE '%.example%'").await;
+    assert_eq!((total().await, new), (json!(1), 1), "control: a new ticket");
+    let old = "UPDATE helpdesk.ticket_words w SET words = array_to_tsvector((
+          SELECT array_agg(right(t.company_id::text, 8) || '.' || to_hex(t.number / 4096) || '.' || word.lexeme)
+            FROM unnest(to_tsvector('simple', t.number || ' ' || t.title || ' ' || t.description)) AS word))
+        FROM helpdesk.tickets t WHERE t.id = w.ticket_id";
+    world.module.execute(old.to_owned()).await;
+    assert_eq!(total().await, json!(0), "precondition: the words of before");
+    let migration = include_str!("../../migrations/0007_words_without_punctuation.sql");
+    world.module.execute(migration.to_owned()).await;
+    assert_eq!(total().await, json!(1));
 }
 
 /// Creates tickets: most are closed, every fourth is assigned to a group, and one in fifty belongs to ALICE.

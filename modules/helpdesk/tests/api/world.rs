@@ -49,6 +49,8 @@ pub(crate) struct Company {
     pub(crate) positions: BTreeMap<Uuid, (String, Option<Uuid>)>,
     /// Title, whether it is active, and who is in it.
     pub(crate) groups: BTreeMap<Uuid, (String, bool, BTreeSet<Uuid>)>,
+    /// Subjects whose account is suspended.
+    pub(crate) suspended: BTreeSet<String>,
 }
 
 /// The module and its people.
@@ -261,6 +263,14 @@ impl World {
             .iter()
             .map(|person| (format!("Bearer {}", person.token), person.subject.clone()))
             .collect();
+        let directory = format!("/internal/authz/directory/{}/", self.module.company);
+        let known = Arc::clone(&self.company);
+        self.module.authz.answer_with("GET", &format!("{directory}*"), move |request| {
+            let subject = request.path.trim_start_matches(&directory);
+            let held = locked(&known).is_active(subject);
+            let reason = if held { "ALLOWED" } else { "USER_LIFECYCLE_DISABLED" };
+            (200, json!({ "data": { "held": held, "reason": reason, "evidence": [] } }))
+        });
         self.module.authz.answer_with("POST", CAN, move |request| {
             let bearer = request.headers.get("authorization").and_then(|value| value.to_str().ok());
             let subject = bearers.get(bearer.unwrap_or_default()).map(String::as_str).unwrap_or_default();
@@ -294,7 +304,7 @@ impl Company {
     }
 
     fn is_active(&self, subject: &str) -> bool {
-        self.member(subject).is_some_and(|(_, member)| member.active)
+        self.member(subject).is_some_and(|(_, member)| member.active) && !self.suspended.contains(subject)
     }
 
     fn places(&self, member: Uuid) -> (Vec<Uuid>, Vec<Uuid>) {
@@ -335,19 +345,19 @@ impl Company {
             Some(json!({ "id": id, "displayName": found.name, "email": null, "isActive": found.active,
                 "kcSub": found.subject }))
         };
-        let has_login = |member: &Uuid| {
-            self.members.get(member).is_some_and(|member| member.active && member.subject.is_some())
+        let login = |member: &Uuid| {
+            self.members.get(member).filter(|member| member.active).and_then(|member| member.subject.clone())
         };
         let position = |id: Uuid| {
             let (title, holder) = self.positions.get(&id)?;
             let name = holder.and_then(|holder| Some(self.members.get(&holder)?.name.clone()));
             Some(json!({ "id": id, "title": title, "holderMemberId": holder, "holderDisplayName": name,
-                "hasLogin": holder.is_some_and(|holder| has_login(&holder)) }))
+                "logins": holder.as_ref().and_then(login).into_iter().collect::<Vec<_>>() }))
         };
         let group = |id: Uuid| {
             let (title, active, members) = self.groups.get(&id)?;
             Some(json!({ "id": id, "title": title, "isActive": active, "memberCount": members.len(),
-                "hasLogin": members.iter().any(has_login) }))
+                "logins": members.iter().filter_map(login).collect::<Vec<_>>() }))
         };
         json!({
             "members": ids("memberIds").into_iter().filter_map(member).collect::<Vec<_>>(),

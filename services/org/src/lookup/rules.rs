@@ -64,7 +64,7 @@ pub(super) struct FoundMember {
     pub(super) kc_sub: Option<Subject>,
 }
 
-/// A position with its active holder, if any, and whether the holder is linked to a login.
+/// A position with its active holder, if any, and the holder's login.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundPosition {
@@ -72,10 +72,10 @@ pub(super) struct FoundPosition {
     pub(super) title: String,
     pub(super) holder_member_id: Option<MemberId>,
     pub(super) holder_display_name: Option<String>,
-    pub(super) has_login: bool,
+    pub(super) logins: Vec<Subject>,
 }
 
-/// A group, active or not, with the number of its active members and whether any of them is linked to a login.
+/// A group, active or not, with the number of its active members and the first hundred logins linked to them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundGroup {
@@ -83,7 +83,7 @@ pub(super) struct FoundGroup {
     pub(super) title: String,
     pub(super) is_active: bool,
     pub(super) member_count: i64,
-    pub(super) has_login: bool,
+    pub(super) logins: Vec<Subject>,
 }
 
 /// An assignable position, as the module contract defines it.

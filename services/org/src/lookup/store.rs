@@ -10,6 +10,8 @@ use super::rules::{AssignableGroup, AssignablePosition, FoundGroup, FoundMember,
 
 /// Maximum length of a list of assignables.
 const MAX_ASSIGNABLES: i64 = 1_000;
+/// Maximum number of a group's logins in an answer.
+const MAX_LOGINS: i64 = 100;
 
 /// Returns the company's members with these ids.
 pub(super) async fn members(
@@ -42,7 +44,7 @@ pub(super) async fn positions(
     ids: &[Uuid],
 ) -> sqlx::Result<Vec<FoundPosition>> {
     let rows = sqlx::query!(
-        r#"SELECT p.id, p.title, m.id AS "holder?", m.display_name AS "name?", m.user_id IS NOT NULL AS "has_login!"
+        r#"SELECT p.id, p.title, m.id AS "holder?", m.display_name AS "name?", m.user_id AS "login?"
              FROM org.positions p
              LEFT JOIN org.assignments a ON a.position_id = p.id AND a.valid_to IS NULL
              LEFT JOIN org.members m ON m.id = a.member_id AND m.is_active
@@ -57,7 +59,7 @@ pub(super) async fn positions(
         title: row.title,
         holder_member_id: row.holder.map(MemberId::from),
         holder_display_name: row.name,
-        has_login: row.has_login,
+        logins: row.login.as_deref().and_then(Subject::parse).into_iter().collect(),
     });
     Ok(found.collect())
 }
@@ -68,11 +70,12 @@ pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> s
         r#"SELECT g.id, g.name, g.is_active,
                   (SELECT count(*) FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
                     WHERE gm.group_id = g.id) AS "member_count!",
-                  EXISTS (SELECT FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
-                    WHERE gm.group_id = g.id AND m.user_id IS NOT NULL) AS "has_login!"
+                  ARRAY(SELECT m.user_id FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
+                    WHERE gm.group_id = g.id AND m.user_id IS NOT NULL ORDER BY m.id LIMIT $3) AS "logins!: Vec<String>"
              FROM org.groups g WHERE g.company_id = $1 AND g.id = ANY($2) ORDER BY g.id"#,
         company.as_uuid(),
         ids,
+        MAX_LOGINS,
     )
     .fetch_all(pool)
     .await?;
@@ -81,7 +84,7 @@ pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> s
         title: row.name,
         is_active: row.is_active,
         member_count: row.member_count,
-        has_login: row.has_login,
+        logins: row.logins.iter().filter_map(|login| Subject::parse(login)).collect(),
     });
     Ok(found.collect())
 }

@@ -49,9 +49,9 @@ async fn a_lookup_tells_what_the_company_has_and_leaves_the_rest_out() {
         ],
         "positions": [
             { "id": acme.position, "title": "POS", "holderMemberId": acme.ann, "holderDisplayName": "ann",
-                "hasLogin": true }
+                "logins": ["ann-ACME"] }
         ],
-        "groups": [{ "id": acme.group, "title": "GRP", "isActive": true, "memberCount": 2, "hasLogin": true }],
+        "groups": [{ "id": acme.group, "title": "GRP", "isActive": true, "memberCount": 2, "logins": ["ann-ACME"] }],
     });
     assert_eq!(lookup(&org, &acme.id, wanted.clone()).await, expected);
     let nothing = json!({ "members": [], "positions": [], "groups": [] });
@@ -85,14 +85,14 @@ async fn whoever_has_no_login_holds_and_counts_and_is_told_as_such() {
         let found = lookup(&org, &acme.id, wanted.clone()).await;
         assert_eq!(found["positions"][0]["holderMemberId"], acme.ann);
         assert_eq!(found["groups"][0]["memberCount"], 2);
-        (found["positions"][0]["hasLogin"].clone(), found["groups"][0]["hasLogin"].clone())
+        (found["positions"][0]["logins"].clone(), found["groups"][0]["logins"].clone())
     };
-    assert_eq!(logins().await, (json!(true), json!(true)));
+    assert_eq!(logins().await, (json!(["ann-ACME"]), json!(["ann-ACME"])));
     let unlink = format!("UPDATE org.members SET user_id = NULL WHERE id = '{}'", acme.ann);
     sqlx::query(sqlx::AssertSqlSafe(unlink)).execute(&org.owner).await.expect("unlinked");
-    assert_eq!(logins().await, (json!(false), json!(false)));
+    assert_eq!(logins().await, (json!([]), json!([])));
     org.link(&acme.bob, "bob-ACME").await;
-    assert_eq!(logins().await, (json!(false), json!(true)), "one of the group has a login");
+    assert_eq!(logins().await, (json!([]), json!(["bob-ACME"])), "one of the group has a login");
 }
 
 #[tokio::test]
