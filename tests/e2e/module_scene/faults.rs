@@ -1,6 +1,8 @@
 //! Responses that every operation has in common: without a bearer, to a stranger, to unreadable input, with the module
 //! disabled, and when a part of the platform is down.
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
 use super::{Module, Scene, Who};
@@ -61,6 +63,36 @@ pub(crate) async fn without_its_tables<M: Module>(scene: &mut Scene<M>) {
     scene.execute(format!("ALTER SCHEMA {0}_away RENAME TO {0}", M::KEY)).await;
     let whole = scene.sample(M::READ);
     scene.expect(Who::Admin, 200, M::READ, whole).await;
+}
+
+/// Six calls at once of each operation that limits them, while the module's tables cannot be read: two are refused.
+pub(crate) async fn too_many_at_once<M: Module>(scene: &mut Scene<M>) {
+    let limited = scene.operations().into_iter().filter(|(_, documented)| documented.contains(&429));
+    for (operation, _) in limited.collect::<Vec<_>>() {
+        let owner = scene.platform.owner();
+        let mut held = owner.begin().await.expect("a transaction");
+        let lock = format!(
+            "DO $$ BEGIN EXECUTE (SELECT 'LOCK TABLE ' || string_agg(format('%I.%I', schemaname, tablename), ', ')
+               || ' IN ACCESS EXCLUSIVE MODE' FROM pg_tables WHERE schemaname = '{}'); END $$",
+            M::KEY
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the owner may");
+        let (company, call) = (scene.company.clone(), scene.sample(&operation));
+        let mut asked: FuturesUnordered<_> =
+            (0..6).map(|_| scene.ask(&company, Who::Admin, &operation, call.clone())).collect();
+        let mut replies = Vec::new();
+        for _ in 0..2 {
+            replies.push(asked.next().await.expect("six"));
+        }
+        held.rollback().await.expect("let go");
+        replies.extend(asked.collect::<Vec<_>>().await);
+        let statuses: Vec<u16> = replies.iter().map(|reply| reply.status.as_u16()).collect();
+        assert_eq!(statuses, [429, 429, 200, 200, 200, 200], "{operation}");
+        for reply in &replies {
+            scene.count(&operation, reply);
+        }
+        owner.close().await;
+    }
 }
 
 /// Without authz, no caller can be admitted.

@@ -198,12 +198,19 @@ impl<M: Module> Scene<M> {
 
     /// Makes a call, checks the response against the document and counts it.
     pub(crate) async fn answer(&mut self, company: &str, who: Who, operation: &str, call: Call) -> Reply {
-        let (method, tail) = operation.split_once(' ').expect("a method and a tail");
-        let ids: Vec<&str> = [company].into_iter().chain(call.ids.iter().map(String::as_str)).collect();
-        let path = filled(&format!("{COMPANY}{tail}"), &ids);
         if self.logged_in.elapsed() > TOKEN_AGE {
             self.log_in().await;
         }
+        let reply = self.ask(company, who, operation, call).await;
+        self.count(operation, &reply);
+        reply
+    }
+
+    /// Makes a call and checks the response against the document.
+    pub(crate) async fn ask(&self, company: &str, who: Who, operation: &str, call: Call) -> Reply {
+        let (method, tail) = operation.split_once(' ').expect("a method and a tail");
+        let ids: Vec<&str> = [company].into_iter().chain(call.ids.iter().map(String::as_str)).collect();
+        let path = filled(&format!("{COMPANY}{tail}"), &ids);
         let mut api = self.api(who).clone();
         if let Some((name, value)) = call.header {
             api = api.with_header(name, value);
@@ -212,9 +219,12 @@ impl<M: Module> Scene<M> {
         let reply = api.send(method.parse::<Method>().expect("a method"), &wanted, call.body).await;
         let fits = self.document.check_response(method, &path, reply.status.as_u16(), &reply.body);
         fits.unwrap_or_else(|error| panic!("{operation}: {} {error:#}\n{}", reply.status, reply.body));
+        reply
+    }
+
+    pub(crate) fn count(&mut self, operation: &str, reply: &Reply) {
         self.table.count(operation, reply.status.as_u16());
         self.refusals.insert(word(&reply.body["error"]));
-        reply
     }
 
     async fn log_in(&mut self) {

@@ -45,6 +45,7 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::PgConnection;
+use telemetry::Scope;
 use uuid::Uuid;
 
 use self::lock::{Locked, RowState};
@@ -82,7 +83,7 @@ impl States {
 
 /// A module's row that stands for tuples. The driver moves the state and deletes the row; the module writes dependent
 /// data, such as a counter, in the same transaction.
-pub trait TupleRow: Sized + Send + Sync {
+pub trait TupleRow: Sized + Send + Sync + 'static {
     /// Schema and table, such as `helpdesk.bindings`.
     const TABLE: &'static str;
     /// The noun in error messages, such as `binding`.
@@ -258,8 +259,7 @@ impl TwoStore {
                 Begun::Row(id) => id,
                 Begun::Answered(replay) => return Ok(Once::Again(replay)),
             };
-            // Boxed, here and below: the handler's future would otherwise be larger than most requests need.
-            match (retried(|| Box::pin(self.grant::<N::Row>(call, id, attempt))).await?, attempt) {
+            match (self.granted::<N::Row>(call, id, attempt).await?, attempt) {
                 (Granted::Now(row), _) => return Ok(Once::First(Created(row.shown()))),
                 (Granted::Before(row), Some(attempt)) => return self.answer(call, attempt, id, &row).await,
                 (Granted::Before(_), None) | (Granted::Gone, _) => {}
@@ -288,7 +288,7 @@ impl TwoStore {
     ) -> Result<R, ApiError> {
         for _ in 0..ROUNDS {
             self.begin_removal::<R>(call, id, guard).await?;
-            if let Some(row) = retried(|| Box::pin(self.revoke::<R>(call, id))).await? {
+            if let Some(row) = self.revoked::<R>(call, id).await? {
                 return Ok(row);
             }
         }
@@ -325,6 +325,24 @@ impl TwoStore {
         }
         tx.commit_phase().await?;
         Ok(Begun::Row(id))
+    }
+
+    /// Runs [`Self::grant`] to its end.
+    async fn granted<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        attempt: Option<&Attempt>,
+    ) -> Result<Granted<R>, ApiError> {
+        let (store, call, attempt) = (self.clone(), call.clone(), attempt.cloned());
+        to_the_end(async move { retried(|| Box::pin(store.grant::<R>(&call, id, attempt.as_ref()))).await })
+            .await
+    }
+
+    /// Runs [`Self::revoke`] to its end.
+    async fn revoked<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
+        let (store, call) = (self.clone(), call.clone());
+        to_the_end(async move { retried(|| Box::pin(store.revoke::<R>(&call, id))).await }).await
     }
 
     /// The second phase: changes the tuples, then commits the row, its audit row and the stored response together.
@@ -436,6 +454,18 @@ impl TwoStore {
         tx.commit(&event).await?;
         Ok(Some(row))
     }
+}
+
+/// Runs a second phase in a task of its own. A handler is dropped when its client hangs up or its time is over, and a row
+/// between its tuples and its last commit is shown by no list.
+async fn to_the_end<T: Send + 'static>(
+    phase: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    let task = match Scope::present() {
+        Some(scope) => tokio::spawn(scope.around(phase)),
+        None => tokio::spawn(phase),
+    };
+    task.await.map_err(ApiError::internal)?
 }
 
 /// 409: repeating the same change settles it.

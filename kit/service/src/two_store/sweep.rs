@@ -52,6 +52,10 @@ pub struct Swept {
     pub left: u64,
 }
 
+/// Rows of one round that may be left for an outage: one row may take too long for the database by itself, several mean
+/// that it is down.
+const MAX_OUTAGES: usize = 3;
+
 enum Verdict {
     Keep,
     Exchange,
@@ -67,13 +71,22 @@ enum Standing {
     None,
 }
 
+/// How a round ended: an outage counts unless other rows were settled meanwhile.
+fn ended(swept: Swept, mut outages: Vec<ApiError>) -> Result<Swept, ApiError> {
+    let is_down = outages.len() >= MAX_OUTAGES || swept.kept + swept.removed == 0;
+    match outages.pop().filter(|_| is_down) {
+        Some(outage) => Err(outage),
+        None => Ok(swept),
+    }
+}
+
 impl TwoStore {
     /// Settles every row whose last attempt is older than `stale_after` ([`STALE_AFTER`] outside of tests).
     ///
     /// # Errors
-    /// authz or the database is unavailable; the next round handles the rest.
+    /// authz or the database is unavailable for all rows, or for [`MAX_OUTAGES`]; the next round handles the rest.
     pub async fn sweep<R: TupleRow>(&self, stale_after: Duration) -> Result<Swept, ApiError> {
-        let mut swept = Swept::default();
+        let (mut swept, mut outages) = (Swept::default(), Vec::new());
         let mut after = Uuid::nil();
         loop {
             let rows = self.stale::<R>(stale_after, after).await?;
@@ -82,7 +95,11 @@ impl TwoStore {
                     Ok(Verdict::Keep | Verdict::Exchange) => swept.kept += 1,
                     Ok(Verdict::Remove) => swept.removed += 1,
                     Ok(Verdict::Leave) => swept.left += 1,
-                    Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
+                    Err(outage @ ApiError::Unavailable { .. }) => {
+                        tracing::warn!(table = R::TABLE, %id, error = %outage, "cannot settle a row yet");
+                        swept.left += 1;
+                        outages.push(outage);
+                    }
                     Err(error) => {
                         // An error in one row must not stop the others.
                         tracing::error!(table = R::TABLE, %id, %error, "cannot settle a row");
@@ -90,9 +107,12 @@ impl TwoStore {
                     }
                 }
                 after = *id;
+                if outages.len() >= MAX_OUTAGES {
+                    return ended(swept, outages);
+                }
             }
             if i64::try_from(rows.len()).unwrap_or(SWEEP_BATCH) < SWEEP_BATCH {
-                return Ok(swept);
+                return ended(swept, outages);
             }
         }
     }

@@ -234,6 +234,50 @@ async fn property_6_what_authz_refuses_or_does_not_answer_changes_nothing_and_ca
     assert_eq!(told(&world.unbind(ADMIN, "members", second).await), (404, "NOT_FOUND"));
 }
 
+/// The audit row of its last step waits for a lock while the client hangs up.
+#[tokio::test]
+async fn a_binding_and_a_removal_end_even_if_their_client_hangs_up() {
+    let world = World::start().await;
+    let (alice, bob) = (world.people[ALICE].member, world.people[BOB].member);
+    assert_eq!(world.bind(ADMIN, json!({ "memberId": alice })).await.status, 201);
+    let (one, both) = (world.tuples.all().len(), world.tuples.all().len() + 1);
+    let path = format!("/bindings/members/{bob}");
+    for (method, tail, body, tuples) in
+        [("POST", "/bindings", Some(json!({ "memberId": bob })), both), ("DELETE", path.as_str(), None, one)]
+    {
+        let owner = world.module.database.owner_pool();
+        let mut held = owner.begin().await.expect("a transaction");
+        let lock = "LOCK TABLE audit.helpdesk__events IN ACCESS EXCLUSIVE MODE";
+        sqlx::query(lock).execute(&mut *held).await.expect("the lock");
+        tokio::select! {
+            reply = world.ask(ADMIN, method, tail, body) => panic!("answered: {}", reply.text),
+            () = until(async || world.tuples.all().len() == tuples) => {}
+        }
+        let in_flight = "http_requests_in_flight{service=\"helpdesk\"} 1\n";
+        until(async || world.module.api.get("/metrics").send().await.text.contains(in_flight)).await;
+        held.rollback().await.expect("the lock goes");
+        let ended = async || {
+            let listed = world.list(ADMIN, "/bindings").await;
+            listed.iter().any(|binding| binding["memberId"] == json!(bob)) == (tuples == both)
+        };
+        until(ended).await;
+        let unsettled = "SELECT count(*) FROM helpdesk.bindings WHERE state <> 'active'";
+        until(async || world.count(unsettled).await == 0).await;
+        let last = world.module.audit().await.pop().expect("an audit row");
+        assert_eq!(last["actor"], json!(world.people[ADMIN].subject), "{method}");
+    }
+}
+
+/// Waits until the state is reached, at most ten seconds.
+async fn until(reached: impl AsyncFn() -> bool) {
+    let looked = async {
+        while !reached().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), looked).await.expect("the state is reached");
+}
+
 #[tokio::test]
 async fn without_org_no_administrator_is_removed() {
     let world = World::start().await;
