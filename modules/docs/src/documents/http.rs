@@ -78,8 +78,8 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
-    let (document, content) = store::find(&app.core.pool, &admitted).await?;
+    let mut admitted = admission::admit(&app, call).await?;
+    let (document, content) = admitted.confirmed(&app).await?;
     Ok(uncached(Data(shown(&app, &admitted, document).await?.with_body(content.body))))
 }
 
@@ -88,10 +88,9 @@ pub(crate) async fn update(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Detail>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let body: UpdateBody = body.read().await?.parse()?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, current) = store::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, current) = admitted.lock(&app).await?;
     let update = body.of(&document, &current)?;
     if update.is_nothing() {
         tx.unchanged().await?;
@@ -121,18 +120,17 @@ pub(crate) async fn summary(app: &App, admitted: &Admitted) -> Result<Data<Docum
 }
 
 pub(crate) async fn trash(State(app): State<App>, call: CompanyCall) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
-    move_to(&app, &admitted, Stored::Trashed).await
+    let mut admitted = admission::admit(&app, call).await?;
+    move_to(&app, &mut admitted, Stored::Trashed).await
 }
 
 pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit_trashed(&app, call).await?;
-    move_to(&app, &admitted, Stored::Active).await
+    let mut admitted = admission::admit_trashed(&app, call).await?;
+    move_to(&app, &mut admitted, Stored::Active).await
 }
 
-async fn move_to(app: &App, admitted: &Admitted, to: Stored) -> Result<Data<Document>, ApiError> {
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, _) = store::lock(&mut tx, admitted.gist.id).await?;
+async fn move_to(app: &App, admitted: &mut Admitted, to: Stored) -> Result<Data<Document>, ApiError> {
+    let (mut tx, document, _) = admitted.lock(app).await?;
     let action = match (document.state, to) {
         (Stored::Trashed, Stored::Trashed) => return Err(trashed()),
         (_, Stored::Trashed) => "document.trashed",
@@ -171,10 +169,9 @@ pub(crate) async fn set_access(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let body: AccessBody = body.read().await?.parse()?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, _) = store::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, _) = admitted.lock(&app).await?;
     if document.state != Stored::Active {
         return Err(trashed());
     }
@@ -199,7 +196,7 @@ pub(crate) async fn duplicate(
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Once<Detail>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let key = Key::of(&headers)?;
     let DuplicateBody { title, folder }: DuplicateBody = body.read().await?.parse()?;
     let member = names::place(&app, &admitted).await?;
@@ -209,7 +206,7 @@ pub(crate) async fn duplicate(
     let canonical = json!({ "title": title, "folderId": folder });
     let source = admitted.gist.id.to_string();
     let attempt = key.map(|key| key.attempt(admitted.company, admitted.operation.id, &[&source], &canonical));
-    let (_, content) = store::find(&app.core.pool, &admitted).await?;
+    let (_, content) = admitted.confirmed(&app).await?;
     let new = NewDocument {
         company: admitted.company,
         owner: admitted.subject.clone(),

@@ -151,6 +151,18 @@ contract::words! {
     }
 }
 
+impl GeneralAccess {
+    /// Whether it gives every member of the company this relation of the document.
+    #[must_use]
+    pub fn gives(self, relation: &str) -> bool {
+        match relation {
+            "viewer" => self != Self::Restricted,
+            "commenter" | "editor" => self == Self::Edit,
+            _ => false,
+        }
+    }
+}
+
 /// A document as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {

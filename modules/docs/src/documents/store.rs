@@ -113,6 +113,7 @@ pub(crate) struct Sharing {
     pub(crate) state: State,
     pub(crate) owner: String,
     pub(crate) editors_can_share: bool,
+    pub(crate) general_access: GeneralAccess,
     pub(crate) transfer_to: Option<String>,
 }
 
@@ -123,7 +124,7 @@ pub(crate) async fn lock_sharing(
     id: DocumentId,
 ) -> Result<Sharing, ApiError> {
     let row = sqlx::query!(
-        "SELECT state, owner_kc_sub, editors_can_share, transfer_to FROM docs.documents
+        "SELECT state, owner_kc_sub, editors_can_share, general_access, transfer_to FROM docs.documents
          WHERE company_id = $1 AND id = $2 AND state <> 'provisioning' FOR UPDATE",
         company.as_uuid(),
         id.as_uuid()
@@ -135,6 +136,7 @@ pub(crate) async fn lock_sharing(
         state: State::of_word(&row.state)?,
         owner: row.owner_kc_sub,
         editors_can_share: row.editors_can_share,
+        general_access: GeneralAccess::of_word(&row.general_access)?,
         transfer_to: row.transfer_to,
     })
 }

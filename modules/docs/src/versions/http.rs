@@ -31,10 +31,9 @@ pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Re
 
 /// Adds a version with the old text even if it equals the current one, so that the restoration is on record.
 pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Detail>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let number = number(&admitted)?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, current) = documents::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, current) = admitted.lock(&app).await?;
     if document.state != Stored::Active {
         return Err(trashed());
     }

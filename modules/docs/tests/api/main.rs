@@ -16,6 +16,7 @@ mod gates;
 mod hazards;
 mod isolation;
 mod lists;
+mod narrowed;
 mod properties;
 mod relinked;
 mod rights;
