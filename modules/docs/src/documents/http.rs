@@ -103,14 +103,9 @@ pub(crate) async fn update(
         store::set_template(&mut tx, document.id, flag).await?;
     }
     let told = update.told(&document, &current);
+    let (written, content) = store::written(&mut tx, document.id).await?;
     tx.commit("document.updated", document.audit_subject(), told).await?;
-    detail(&app, &admitted).await
-}
-
-/// The document as it is now, with its text.
-pub(crate) async fn detail(app: &App, admitted: &Admitted) -> Result<Data<Detail>, ApiError> {
-    let (document, content) = store::find(&app.core.pool, admitted).await?;
-    Ok(Data(shown(app, admitted, document).await?.with_body(content.body)))
+    Ok(Data(shown(&app, &admitted, written).await?.with_body(content.body)))
 }
 
 /// The document as it is now, without its text.
@@ -138,8 +133,9 @@ async fn move_to(app: &App, admitted: &mut Admitted, to: Stored) -> Result<Data<
         _ => return Err(conflict("DOCUMENT_NOT_TRASHED", "the document is not in the trash", Value::Null)),
     };
     store::set_trashed(&mut tx, &document, to == Stored::Trashed).await?;
+    let (written, _) = store::written(&mut tx, document.id).await?;
     tx.commit(action, document.audit_subject(), managed(admitted, Map::new())).await?;
-    summary(app, admitted).await
+    Ok(Data(shown(app, admitted, written).await?))
 }
 
 /// Adds `asManager` to an audit row's payload when a manager acts on another member's document.
@@ -182,11 +178,12 @@ pub(crate) async fn set_access(
     let changed = changes(Some(&before), &told(access, can_share))?;
     if changed.is_empty() {
         tx.unchanged().await?;
-    } else {
-        store::set_access(&mut tx, &document, access, can_share).await?;
-        tx.commit("access.changed", document.audit_subject(), managed(&admitted, changed)).await?;
+        return Ok(Data(shown(&app, &admitted, document).await?));
     }
-    summary(&app, &admitted).await
+    store::set_access(&mut tx, &document, access, can_share).await?;
+    let (written, _) = store::written(&mut tx, document.id).await?;
+    tx.commit("access.changed", document.audit_subject(), managed(&admitted, changed)).await?;
+    Ok(Data(shown(&app, &admitted, written).await?))
 }
 
 /// Creates a copy of the current text, owned by the caller; shares are not copied.

@@ -96,6 +96,16 @@ pub(crate) async fn lock(tx: &mut CompanyTx, id: DocumentId) -> Result<(StoredDo
     found.filter(|(document, _)| document.state != State::Provisioning).ok_or_else(unknown)
 }
 
+/// Reads a document that [`lock`] holds as this transaction leaves it: once it has committed, another one may change the
+/// document before it is read again.
+pub(crate) async fn written(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+) -> Result<(StoredDocument, Content), ApiError> {
+    let company = tx.company();
+    read(tx.conn(), company, id).await?.ok_or_else(unknown)
+}
+
 /// Locks the row in a separate statement, so that the next one reads what others committed before the lock was granted.
 async fn lock_row(conn: &mut PgConnection, company: CompanyId, id: DocumentId) -> Result<(), ApiError> {
     sqlx::query!(

@@ -9,8 +9,7 @@ use super::rules::{number, unknown};
 use super::store;
 use crate::App;
 use crate::admission;
-use crate::documents::answer::uncached;
-use crate::documents::http::detail;
+use crate::documents::answer::{shown, uncached};
 use crate::documents::rules::{Detail, State as Stored, size, trashed};
 use crate::documents::store as documents;
 
@@ -45,6 +44,7 @@ pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result
         "size": change(json!(size(&current.body)), json!(size(&content.body))),
         "restoredFrom": number,
     });
+    let (written, content) = documents::written(&mut tx, document.id).await?;
     tx.commit("document.version_restored", document.audit_subject(), told).await?;
-    detail(&app, &admitted).await
+    Ok(Data(shown(&app, &admitted, written).await?.with_body(content.body)))
 }
