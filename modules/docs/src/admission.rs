@@ -232,6 +232,24 @@ pub(crate) async fn admit_sharing_trashed(app: &App, call: CompanyCall) -> Resul
     Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
 }
 
+/// Whether the caller of an admitted call shares the document, as [`admit_sharing`] would decide.
+///
+/// # Errors
+/// 503 from authz.
+pub(crate) async fn shares(app: &App, admitted: &Admitted) -> Result<bool, ApiError> {
+    let gist = &admitted.gist;
+    if admitted.managed || gist.owner == admitted.subject {
+        return Ok(true);
+    }
+    if gist.editors_can_share && gist.state == State::Active {
+        let editor = opened(gist, Feature { relation: ShareRole::Editor.word(), ..admitted.feature });
+        if probe(app, admitted, gist, &editor).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(probe(app, admitted, gist, &managing(admitted)).await?.is_some())
+}
+
 /// Admits any active member to a document that is not in the trash, even if the member cannot open it.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ mod documents;
 mod folders;
 mod gates;
 mod hazards;
+mod history;
 mod isolation;
 mod lists;
 mod narrowed;
