@@ -16,6 +16,7 @@ use crate::documents::answer::uncached;
 use crate::documents::http::managed;
 use crate::documents::rules::{Looker, Role, subject_of};
 use crate::documents::store as documents;
+use crate::shares::relinked::REASON;
 use crate::shares::row::ChangeRole;
 use crate::shares::rules::{Share, ShareRole, Target};
 use crate::{App, names, shares, visibility};
@@ -38,6 +39,10 @@ pub(crate) async fn create(
     }
     let mut tx = admitted.begin(&app.core).await?;
     documents::lock(&mut tx, id).await?;
+    if let Some(former) = store::decline_former(&mut tx, id, member.member).await? {
+        let told = json!({ "accessRequestId": former, "reason": REASON });
+        tx.record("access_request.declined", subject_of(id), told).await?;
+    }
     let made = store::add(&mut tx, id, member.member, &body).await?;
     let told = json!({ "accessRequestId": made.id, "memberId": made.member_id, "role": made.role });
     tx.commit("access_request.created", subject_of(id), told).await?;
@@ -94,6 +99,9 @@ async fn meet<const AS_MANAGER: bool>(
     shares::relinked::settle_member(app, admitted, target, principal).await?;
     let present = shares::store::list(&app.core.pool, admitted.company, target).await?;
     let present: Option<Share> = present.into_iter().find(|share| share.principal == principal);
+    if let Some(share) = &present {
+        store::check_login(&app.core.pool, admitted.company, request.id, share.kc_sub.as_ref()).await?;
+    }
     match present {
         Some(share) if share.role >= request.role && share.next_role.is_none() => {
             // Another call has given this role meanwhile without accepting the request, so accept it now.
@@ -108,6 +116,8 @@ async fn meet<const AS_MANAGER: bool>(
         None => {
             let share = shares::http::proposed::<AS_MANAGER>;
             let share = share(app, admitted, target, principal, request.role, right).await?;
+            let login = share.share.kc_sub.as_ref();
+            store::check_login(&app.core.pool, admitted.company, request.id, login).await?;
             app.two_store().create(admitted, None, &Given { request, share }).await.map(drop)
         }
     }

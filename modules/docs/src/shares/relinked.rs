@@ -35,8 +35,8 @@ use crate::folders::rules::FolderId;
 
 /// The actor of the worker's audit rows.
 const ACTOR: &str = "system:relinked-shares";
-/// The reason in the audit rows of removed shares.
-const REASON: &str = "MEMBER_RELINKED";
+/// The reason in the audit rows of removed shares and declined requests.
+pub(crate) const REASON: &str = "MEMBER_RELINKED";
 /// Member rows that the worker reads at a time, which is what one look-up in org takes; also the shares of one member
 /// row that it reads at a time.
 const BATCH: i64 = 200;
