@@ -33,10 +33,7 @@ async fn one_after_the_other(
         () = waiting(world, 2) => None,
     };
     held.rollback().await.expect("the row is let go");
-    match early {
-        Some(early) => (first.await, early),
-        None => tokio::join!(first, second),
-    }
+    if let Some(early) = early { (first.await, early) } else { tokio::join!(first, second) }
 }
 
 /// What an editor may do with the parts of a document: method, path and body.
@@ -82,7 +79,7 @@ async fn after_access(world: &World, document: &str, access: &str, act: Act, par
     let (method, tail, body) = act(parts);
     let set = world.on(1, "PUT", document, "/access", Some(json!({ "generalAccess": access })));
     let acted = world.on(2, method, document, &tail, body);
-    let (set, acted) = one_after_the_other(world, document, set, acted).await;
+    let (set, acted) = Box::pin(one_after_the_other(world, document, set, acted)).await;
     assert_eq!(set.status, 200, "{}", set.text);
     acted
 }
@@ -94,7 +91,7 @@ async fn nothing_that_general_access_admitted_is_written_after_it_is_narrowed() 
     for access in ["restricted", "company_view"] {
         for (what, act) in ACTS {
             let (document, parts) = open_document(&world).await;
-            let acted = after_access(&world, &document, access, act, &parts).await;
+            let acted = Box::pin(after_access(&world, &document, access, act, &parts)).await;
             let subject = format!("document:{document}");
             let last = world.actions(&subject).await.pop();
             if !matches!(acted.status, 403 | 409) || last.as_deref() != Some("access.changed") {
@@ -112,13 +109,13 @@ async fn what_general_access_still_allows_or_a_share_allows_is_written() {
     let world = World::of(7).await;
     for (what, act) in ACTS {
         let (document, parts) = open_document(&world).await;
-        let acted = after_access(&world, &document, "company_edit", act, &parts).await;
+        let acted = Box::pin(after_access(&world, &document, "company_edit", act, &parts)).await;
         assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
     }
     for (what, act) in &ACTS[..4] {
         let (document, parts) = open_document(&world).await;
         id(&world.share(1, &document, 2, "editor").await);
-        let acted = after_access(&world, &document, "restricted", *act, &parts).await;
+        let acted = Box::pin(after_access(&world, &document, "restricted", *act, &parts)).await;
         assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
     }
 }
@@ -135,7 +132,7 @@ async fn an_editor_who_may_share_no_more_changes_no_share() {
             let (method, tail, body) = act(&parts);
             let set = world.on(1, "PUT", &document, "/access", Some(json!({ "editorsCanShare": !closes })));
             let acted = world.on(2, method, &document, &tail, body);
-            let (set, acted) = one_after_the_other(&world, &document, set, acted).await;
+            let (set, acted) = Box::pin(one_after_the_other(&world, &document, set, acted)).await;
             assert_eq!((set.status, acted.status), (200, expected), "{what}: {}", acted.text);
         }
     }

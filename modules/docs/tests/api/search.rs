@@ -299,19 +299,29 @@ async fn every_text_can_be_saved_whatever_its_words_are() {
     let world = World::of(3).await;
     let letter = |n: u32| char::from_u32(0x2_0000 + n % 40_000).expect("a letter");
     // Both parts of a word with a hyphen were words besides the whole.
-    let hyphenated: String = (0..1_652_u32)
+    let hyphenated = (0..1_652_u32)
         .map(|n| {
             let part = |by: u32, step: u32| (0..60).map(|i| letter(n * by + i * step)).collect::<String>();
             format!("{}-{} ", part(37, 11), part(53, 17))
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     let mut texts = vec![
         ("hyphenated", hyphenated),
         ("one word", letter(1).to_string().repeat(500_000)),
         ("words of 2,000 bytes", wide(200_000, 511)),
-        ("digits and letters", (0..62_500).map(|n| format!("{}{}", n % 10, letter(n))).collect()),
-        ("mixed", (0..100_000).map(|n| format!("{}e{}\u{301}", letter(n * 3), n % 7)).collect()),
-        ("hosts", (0..14_000_u32).map(|n| format!("a{n:x}.co/{n:x}z{:x} ", n * 7_919)).collect()),
+        (
+            "digits and letters",
+            (0..62_500).map(|n| format!("{}{}", n % 10, letter(n))).collect::<Vec<_>>().concat(),
+        ),
+        (
+            "mixed",
+            (0..100_000).map(|n| format!("{}e{}\u{301}", letter(n * 3), n % 7)).collect::<Vec<_>>().concat(),
+        ),
+        (
+            "hosts",
+            (0..14_000_u32).map(|n| format!("a{n:x}.co/{n:x}z{:x} ", n * 7_919)).collect::<Vec<_>>().concat(),
+        ),
     ];
     for letters in [1, 2, 3, 4, 7] {
         texts.push(("short words", wide(500_000, letters)));
@@ -345,7 +355,7 @@ async fn punctuation_separates_words_in_a_text_and_in_what_is_asked_for() {
     let texts = [
         ("Repeated", "a_".repeat(1_000)),
         ("Slashes", "./".repeat(1_000)),
-        ("Every", all.chars().map(|sign| format!("x{sign}y ")).collect()),
+        ("Every", all.chars().map(|sign| format!("x{sign}y ")).collect::<Vec<_>>().concat()),
         ("Note", text.to_owned()),
     ];
     let mut documents = Vec::new();
