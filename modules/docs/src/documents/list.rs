@@ -114,7 +114,8 @@ macro_rules! listed {
                d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
                d.is_template AS "is_template!", d.folder_id, d.trashed_at, d.created_at AS "created_at!",
                d.updated_at AS "updated_at!", d.updated_by AS "updated_by!",
-               (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!",
+               (SELECT count(*) FROM docs.shares s
+                WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!",
                (SELECT total FROM length) AS "total!"
              FROM page p CROSS JOIN LATERAL (
                SELECT * FROM docs.documents o WHERE o.company_id = $1 AND o.id = p.id OFFSET 0) d

@@ -190,7 +190,7 @@ pub struct StoredDocument {
     pub is_template: bool,
     /// The folder that contains it.
     pub folder: Option<FolderId>,
-    /// The number of confirmed shares.
+    /// The number of shares that may give access: confirmed ones, and those whose outcome is unknown.
     pub share_count: i64,
     /// When it went into the trash.
     pub trashed_at: Option<Timestamp>,

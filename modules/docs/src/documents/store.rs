@@ -70,7 +70,8 @@ pub(super) async fn read(
         r#"SELECT d.id, d.company_id, d.title, d.current_version, d.state, d.owner_kc_sub, d.owner_member_id,
              d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.trashed_at,
              d.created_at, d.updated_at, d.updated_by, c.body,
-             (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!"
+             (SELECT count(*) FROM docs.shares s
+              WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!"
            FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
            WHERE d.company_id = $1 AND d.id = $2"#,
         company.as_uuid(),

@@ -27,7 +27,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 
 /// The shares of a target, each with the principal's current name.
 pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
-    let mut shares = store::list(&app.core.pool, call.company, target).await?;
+    let mut shares = store::list_given(&app.core.pool, call.company, target).await?;
     let principals = || shares.iter().map(|share| share.principal);
     let wanted = Wanted {
         member_ids: principals().filter_map(Principal::member).collect::<Vec<MemberId>>(),

@@ -49,6 +49,7 @@ impl<const AS_MANAGER: bool> Acted<AS_MANAGER> {
 impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     const TABLE: &'static str = "docs.shares";
     const NOUN: &'static str = "share";
+    const PENDING_MAY_BE_REMOVED: bool = true;
     type Shown = Shown;
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
