@@ -1,6 +1,8 @@
 //! Decides operations on one document. The document's row is looked up first, because the question to authz depends on
 //! it: an unknown id asks nothing, general access asks whether the caller is a member of the company, and the trash is
-//! open to managers only. The row leaves this module only together with authz's answer ([`Admitted`]).
+//! open to managers only. The row leaves this module only together with authz's answer ([`Admitted`]). A call that
+//! general access admitted is checked again where the row is read next: under its lock before a write
+//! ([`Admitted::lock`], [`Admitted::right`]), and with the text before it is shown ([`Admitted::confirmed`]).
 
 use std::ops::Deref;
 
@@ -9,11 +11,14 @@ use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, HistoryEntry, Obj
 use sqlx::PgPool;
 
 use crate::App;
-use crate::documents::rules::{DocumentId, GeneralAccess, State, document_of, trashed, unknown};
+use crate::documents::rules::{
+    Content, DocumentId, GeneralAccess, State, StoredDocument, document_of, trashed, unknown,
+};
+use crate::documents::store;
 use crate::operations::MANAGER;
 use crate::ownership::unfinished;
 use crate::shares::relinked;
-use crate::shares::rules::ShareId;
+use crate::shares::rules::{Level, Right, ShareId, ShareRole};
 
 /// The part of a document's row that a decision depends on.
 #[derive(Clone, Debug)]
@@ -51,6 +56,8 @@ impl Deref for Proof {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     proof: Proof,
+    /// The question to authz that general access answered instead.
+    opened: Option<Feature>,
     pub(crate) gist: Gist,
     /// The caller was admitted as a manager of the document (its owner included).
     pub(crate) managed: bool,
@@ -81,6 +88,58 @@ impl Admitted {
         }
     }
 
+    /// Begins a transaction that holds the document's lock, and reads the document with its text. If general access
+    /// admitted the caller and has been narrowed since, authz is asked about the document itself.
+    ///
+    /// # Errors
+    /// 404 when the document is gone; 403 and 503 from authz.
+    pub(crate) async fn lock(&mut self, app: &App) -> Result<(CompanyTx, StoredDocument, Content), ApiError> {
+        let mut tx = self.begin(&app.core).await?;
+        let (document, content) = store::lock(&mut tx, self.gist.id).await?;
+        if self.stands(document.general_access) {
+            return Ok((tx, document, content));
+        }
+        // Authz is not asked while others wait for the lock.
+        tx.unchanged().await?;
+        self.ask_itself(app).await?;
+        let mut tx = self.begin(&app.core).await?;
+        let (document, content) = store::lock(&mut tx, self.gist.id).await?;
+        Ok((tx, document, content))
+    }
+
+    /// Reads the document with its text. If general access admitted the caller and has been narrowed since, authz is
+    /// asked about the document itself.
+    ///
+    /// # Errors
+    /// As [`Self::lock`].
+    pub(crate) async fn confirmed(&mut self, app: &App) -> Result<(StoredDocument, Content), ApiError> {
+        let found = store::find(&app.core.pool, self).await?;
+        if !self.stands(found.0.general_access) {
+            self.ask_itself(app).await?;
+        }
+        Ok(found)
+    }
+
+    /// Whether the document's general access, as it is now, still admits the call, if it ever did.
+    fn stands(&self, access: GeneralAccess) -> bool {
+        self.opened.is_none_or(|feature| access.gives(feature.relation))
+    }
+
+    async fn ask_itself(&mut self, app: &App) -> Result<(), ApiError> {
+        if let Some(feature) = self.opened.take() {
+            self.proof = ask(app, &self.proof, &self.gist, &feature).await?;
+        }
+        Ok(())
+    }
+
+    /// By what right a caller whom [`admit_sharing`] admitted shares the document.
+    pub(crate) const fn right(&self) -> Right {
+        if self.managed {
+            return Right::WHOLE;
+        }
+        Right { level: Level::Own(ShareRole::Editor), by_access: self.opened.is_some() }
+    }
+
     /// Whether the document is in the trash; if so, the caller was admitted as a manager.
     pub(crate) fn is_trashed(&self) -> bool {
         self.gist.state == State::Trashed
@@ -109,12 +168,13 @@ pub(crate) async fn admit_trashed(app: &App, call: CompanyCall) -> Result<Admitt
         return Ok(admitted(proof, gist, true));
     }
     let own = opened(&gist, call.feature);
+    let is_managing = own.relation == MANAGER;
     let Some(otherwise) = call.operation.otherwise else {
         let proof = ask(app, &call, &gist, &own).await?;
-        return Ok(admitted(proof, gist, own.relation == MANAGER));
+        return Ok(admitted(proof, gist, is_managing).through(own, call.feature));
     };
     match probe(app, &call, &gist, &own).await? {
-        Some(proof) => Ok(admitted(proof, gist, own.relation == MANAGER)),
+        Some(proof) => Ok(admitted(proof, gist, is_managing).through(own, call.feature)),
         None => Ok(admitted(ask(app, &call, &gist, &otherwise).await?, gist, otherwise.relation == MANAGER)),
     }
 }
@@ -166,10 +226,28 @@ pub(crate) async fn admit_sharing_trashed(app: &App, call: CompanyCall) -> Resul
     if gist.editors_can_share && gist.owner != call.subject {
         let editor = opened(&gist, call.feature);
         if let Some(proof) = probe(app, &call, &gist, &editor).await? {
-            return Ok(admitted(proof, gist, false));
+            return Ok(admitted(proof, gist, false).through(editor, call.feature));
         }
     }
     Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
+}
+
+/// Whether the caller of an admitted call shares the document, as [`admit_sharing`] would decide.
+///
+/// # Errors
+/// 503 from authz.
+pub(crate) async fn shares(app: &App, admitted: &Admitted) -> Result<bool, ApiError> {
+    let gist = &admitted.gist;
+    if admitted.managed || gist.owner == admitted.subject {
+        return Ok(true);
+    }
+    if gist.editors_can_share && gist.state == State::Active {
+        let editor = opened(gist, Feature { relation: ShareRole::Editor.word(), ..admitted.feature });
+        if probe(app, admitted, gist, &editor).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(probe(app, admitted, gist, &managing(admitted)).await?.is_some())
 }
 
 /// Admits any active member to a document that is not in the trash, even if the member cannot open it.
@@ -200,7 +278,14 @@ pub(crate) async fn admit_own_share(app: &App, call: CompanyCall) -> Result<Admi
 
 fn admitted(proof: Proof, gist: Gist, managed: bool) -> Admitted {
     let as_manager = managed && gist.owner != proof.subject;
-    Admitted { proof, gist, managed, as_manager }
+    Admitted { proof, opened: None, gist, managed, as_manager }
+}
+
+impl Admitted {
+    /// Notes that general access answered `wanted`, if `asked` is another question.
+    fn through(self, asked: Feature, wanted: Feature) -> Self {
+        Self { opened: (asked != wanted).then_some(wanted), ..self }
+    }
 }
 
 /// The feature that asks whether the caller manages the document.
@@ -210,12 +295,11 @@ fn managing(call: &CompanyCall) -> Feature {
 
 /// The operation's own feature, or company membership where general access suffices.
 fn opened(gist: &Gist, feature: Feature) -> Feature {
-    let enough = match feature.relation {
-        "viewer" => gist.general_access != GeneralAccess::Restricted,
-        "commenter" | "editor" => gist.general_access == GeneralAccess::Edit,
-        _ => false,
-    };
-    if enough { Feature::of_module(feature.key, "member") } else { feature }
+    if gist.general_access.gives(feature.relation) {
+        Feature::of_module(feature.key, "member")
+    } else {
+        feature
+    }
 }
 
 async fn ask(app: &App, call: &CompanyCall, gist: &Gist, feature: &Feature) -> Result<Proof, ApiError> {

@@ -5,7 +5,7 @@ use contract::grants::{Op, Tuple};
 use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
-use super::{Exchange, Next, ROUNDS, TupleRow, TwoStore, changes, not_found};
+use super::{Exchange, Next, ROUNDS, TupleRow, TwoStore, changes, is_pending_but_removable, not_found};
 use crate::clients::grants::GrantRefused;
 use crate::contention::retried;
 use crate::{ApiError, CompanyCall};
@@ -21,9 +21,10 @@ impl TwoStore {
     /// Makes an `active` row stand for other tuples, and returns it as it is afterwards.
     ///
     /// # Errors
-    /// 404 for a missing or `pending` row; 409 `CONFLICT` while the row is being removed or changed otherwise, or when
-    /// others change it for longer than the lock timeout; those of [`Exchange::begin`]; 403 and 422 when authz refuses;
-    /// 503 when authz does not answer, after which the same request resumes.
+    /// 404 for a missing or `pending` row; 409 `CONFLICT` while the row is being removed or changed otherwise, when it is
+    /// `pending` but can be removed ([`TupleRow::PENDING_MAY_BE_REMOVED`]), or when others change it for longer than the
+    /// lock timeout; those of [`Exchange::begin`]; 403 and 422 when authz refuses; 503 when authz does not answer, after
+    /// which the same request resumes.
     pub async fn exchange<E: Exchange>(
         &self,
         call: &CompanyCall,
@@ -67,6 +68,7 @@ impl TwoStore {
             Some(RowState::Exchanging { .. } | RowState::Revoking { .. }) => Err(changes()),
             // Another request has settled the row since; the next round handles it.
             Some(RowState::Active) => Ok(Begun::UnderWay),
+            Some(state) if is_pending_but_removable::<E::Row>(state) => Err(changes()),
             Some(RowState::Pending { .. }) | None => Err(not_found::<E::Row>()),
         }
     }

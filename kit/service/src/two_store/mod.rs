@@ -119,6 +119,10 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
     /// tuples.
     const REMOVAL_MAY_BE_GIVEN_UP: bool = true;
 
+    /// Whether a `pending` row that authz was asked about can be removed like an `active` one: its tuples may exist, and
+    /// those whom they concern must be able to take them back. A request that works on the row goes first.
+    const PENDING_MAY_BE_REMOVED: bool = false;
+
     /// `data` of the response that creates the row.
     fn shown(&self) -> Self::Shown;
 
@@ -271,7 +275,8 @@ impl TwoStore {
     /// Removes a row with its tuples, and returns the row as it was.
     ///
     /// # Errors
-    /// 404 for a missing or `pending` row; those of [`TupleRow::revoking`] and [`Self::create`].
+    /// 404 for a missing or `pending` row, except as [`TupleRow::PENDING_MAY_BE_REMOVED`] says; those of
+    /// [`TupleRow::revoking`] and [`Self::create`].
     pub async fn remove<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<R, ApiError> {
         self.remove_guarded(call, id, &Unguarded).await
     }
@@ -404,7 +409,8 @@ impl TwoStore {
         Ok(Once::First(Created(shown)))
     }
 
-    /// Moves the row from `active` to `revoking`, once; resumes a `revoking` row.
+    /// Moves the row from `active` to `revoking`, once; resumes a `revoking` row. A `pending` row that can be removed keeps
+    /// its state.
     async fn begin_removal<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -419,6 +425,10 @@ impl TwoStore {
             return tx.commit_phase().await;
         }
         let state = lock::state::<R>(tx.conn(), call.company, id).await?;
+        if state.is_some_and(is_pending_but_removable::<R>) {
+            guard.admit(&row, &mut tx).await?;
+            return tx.unchanged().await;
+        }
         tx.unchanged().await?;
         match state {
             // Either this resumes the row, or another request made it `active` again and the next round handles it.
@@ -433,9 +443,11 @@ impl TwoStore {
         let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             Some((row, state @ RowState::Revoking { .. })) => (row, state),
+            Some((row, state)) if is_pending_but_removable::<R>(state) => (row, state),
             Some((_, RowState::Active | RowState::Exchanging { .. })) => return Ok(None),
             Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
         };
+        let from = if is_pending_but_removable::<R>(state) { R::STATES.pending } else { R::STATES.revoking };
         locked.count_attempt::<R>().await?;
         let asked = locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await;
         let mut tx = match asked {
@@ -449,7 +461,7 @@ impl TwoStore {
             }
             Err(refused) => return Err(refused.into()),
         };
-        lock::delete::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
+        lock::delete::<R>(&mut tx, call.company, id, from).await?;
         let event = row.revoked(&mut tx).await?;
         tx.commit(&event).await?;
         Ok(Some(row))
@@ -476,6 +488,11 @@ fn changes() -> ApiError {
 /// `data` of the response that creates a row.
 fn data_of<R: TupleRow>(row: &R) -> Result<Value, ApiError> {
     serde_json::to_value(row.shown()).map_err(ApiError::internal)
+}
+
+/// Whether the row is `pending`, its tuples may exist, and it can be removed nevertheless.
+fn is_pending_but_removable<R: TupleRow>(state: RowState) -> bool {
+    R::PENDING_MAY_BE_REMOVED && matches!(state, RowState::Pending { attempts: 1.. })
 }
 
 fn not_found<R: TupleRow>() -> ApiError {

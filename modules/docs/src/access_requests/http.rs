@@ -16,8 +16,9 @@ use crate::documents::answer::uncached;
 use crate::documents::http::managed;
 use crate::documents::rules::{Looker, Role, subject_of};
 use crate::documents::store as documents;
+use crate::shares::relinked::REASON;
 use crate::shares::row::ChangeRole;
-use crate::shares::rules::{Level, Share, ShareRole, Target};
+use crate::shares::rules::{Share, ShareRole, Target};
 use crate::{App, names, shares, visibility};
 
 /// Any active member may ask, except for a role that the member already has.
@@ -38,6 +39,10 @@ pub(crate) async fn create(
     }
     let mut tx = admitted.begin(&app.core).await?;
     documents::lock(&mut tx, id).await?;
+    if let Some(former) = store::decline_former(&mut tx, id, member.member).await? {
+        let told = json!({ "accessRequestId": former, "reason": REASON });
+        tx.record("access_request.declined", subject_of(id), told).await?;
+    }
     let made = store::add(&mut tx, id, member.member, &body).await?;
     let told = json!({ "accessRequestId": made.id, "memberId": made.member_id, "role": made.role });
     tx.commit("access_request.created", subject_of(id), told).await?;
@@ -73,41 +78,46 @@ pub(crate) async fn accept(
     State(app): State<App>,
     call: CompanyCall,
 ) -> Result<Data<AccessRequest>, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let request = open_of_path(&app, &admitted).await?;
     if admitted.as_manager {
-        meet::<true>(&app, &admitted, &request).await?;
+        meet::<true>(&app, &mut admitted, &request).await?;
     } else {
-        meet::<false>(&app, &admitted, &request).await?;
+        meet::<false>(&app, &mut admitted, &request).await?;
     }
     shown(&app, &admitted, request.id).await
 }
 
 async fn meet<const AS_MANAGER: bool>(
     app: &App,
-    admitted: &Admitted,
+    admitted: &mut Admitted,
     request: &AccessRequest,
 ) -> Result<(), ApiError> {
     let target = Target::Document(admitted.gist.id);
-    let level = if admitted.managed { Level::Whole } else { Level::Own(ShareRole::Editor) };
+    let right = admitted.right();
     let principal = Principal::Member(request.member_id);
     shares::relinked::settle_member(app, admitted, target, principal).await?;
     let present = shares::store::list(&app.core.pool, admitted.company, target).await?;
     let present: Option<Share> = present.into_iter().find(|share| share.principal == principal);
+    if let Some(share) = &present {
+        store::check_login(&app.core.pool, admitted.company, request.id, share.kc_sub.as_ref()).await?;
+    }
     match present {
         Some(share) if share.role >= request.role && share.next_role.is_none() => {
             // Another call has given this role meanwhile without accepting the request, so accept it now.
             decide(app, admitted, request.id, Status::Accepted, "access_request.accepted").await
         }
         Some(share) => {
-            level.check(share.role)?;
-            level.check(request.role)?;
-            let raised = Raised { request, change: ChangeRole::<AS_MANAGER>(request.role) };
+            right.level.check(share.role)?;
+            right.level.check(request.role)?;
+            let raised = Raised { request, change: ChangeRole::<AS_MANAGER> { role: request.role, right } };
             app.two_store().exchange(admitted, share.id.as_uuid(), &raised).await.map(drop)
         }
         None => {
             let share = shares::http::proposed::<AS_MANAGER>;
-            let share = share(app, admitted, target, principal, request.role, level).await?;
+            let share = share(app, admitted, target, principal, request.role, right).await?;
+            let login = share.share.kc_sub.as_ref();
+            store::check_login(&app.core.pool, admitted.company, request.id, login).await?;
             app.two_store().create(admitted, None, &Given { request, share }).await.map(drop)
         }
     }
@@ -117,21 +127,21 @@ pub(crate) async fn decline(
     State(app): State<App>,
     call: CompanyCall,
 ) -> Result<Data<AccessRequest>, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let request = open_of_path(&app, &admitted).await?;
-    decide(&app, &admitted, request.id, Status::Declined, "access_request.declined").await?;
+    decide(&app, &mut admitted, request.id, Status::Declined, "access_request.declined").await?;
     shown(&app, &admitted, request.id).await
 }
 
 async fn decide(
     app: &App,
-    admitted: &Admitted,
+    admitted: &mut Admitted,
     id: AccessRequestId,
     status: Status,
     action: &'static str,
 ) -> Result<(), ApiError> {
-    let mut tx = admitted.begin(&app.core).await?;
-    documents::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, _) = admitted.lock(app).await?;
+    admitted.right().check(document.state, document.editors_can_share, document.general_access)?;
     if status == Status::Declined && store::is_being_met(&mut tx, id).await? {
         return Err(decided());
     }

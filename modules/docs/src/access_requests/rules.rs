@@ -75,3 +75,12 @@ impl FromBody for RequestBody {
 pub(crate) fn decided() -> ApiError {
     conflict("ACCESS_REQUEST_DECIDED", "the request is already decided", Value::Null)
 }
+
+/// 409 `MEMBER_RELINKED`: a share gives access to the person who asked, and to no one else.
+pub(crate) fn relinked() -> ApiError {
+    conflict(
+        "MEMBER_RELINKED",
+        "the member has another login than the one that made the request",
+        Value::Null,
+    )
+}

@@ -1,5 +1,6 @@
 //! `docs.access_requests`.
 
+use contract::Subject;
 use contract::id::{CompanyId, MemberId};
 use contract::page::{Page, PageRequest};
 use serde_json::Value;
@@ -10,7 +11,7 @@ use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status};
+use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status, relinked};
 use crate::admission::Admitted;
 use crate::documents::rules::DocumentId;
 use crate::shares::rules::{Share, ShareRole};
@@ -124,6 +125,44 @@ pub(super) async fn find(
     row.fetch_optional(executor).await?.map(Row::request).transpose()
 }
 
+/// Checks that a login made this request.
+///
+/// # Errors
+/// 409 `MEMBER_RELINKED` when the member row had another login.
+pub(super) async fn check_login(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    id: AccessRequestId,
+    login: Option<&Subject>,
+) -> Result<(), ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT kc_sub FROM docs.access_requests WHERE company_id = $1 AND id = $2",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    let asked = found.fetch_optional(executor).await?;
+    if asked.as_deref() == login.map(Subject::as_str) { Ok(()) } else { Err(relinked()) }
+}
+
+/// Declines an open request that the member row's former login made, and returns its id: no share can meet it.
+pub(super) async fn decline_former(
+    tx: &mut CompanyTx,
+    document: DocumentId,
+    member: MemberId,
+) -> Result<Option<AccessRequestId>, ApiError> {
+    let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());
+    let declined = sqlx::query_scalar!(
+        "UPDATE docs.access_requests SET state = 'declined', decided_at = now(), decided_by = $4
+         WHERE company_id = $1 AND document_id = $2 AND member_id = $3 AND state = 'open' AND kc_sub <> $4
+         RETURNING id",
+        company,
+        document.as_uuid(),
+        member.as_uuid(),
+        actor
+    );
+    Ok(declined.fetch_optional(tx.conn()).await?.map(AccessRequestId::from))
+}
+
 /// Decides an open request; returns false when it is not open.
 pub(super) async fn decide(
     tx: &mut CompanyTx,
@@ -151,7 +190,7 @@ pub(super) async fn is_being_met(tx: &mut CompanyTx, id: AccessRequestId) -> Res
     let company = tx.company().as_uuid();
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM docs.access_requests r
-             JOIN docs.shares s ON s.document_id = r.document_id AND s.member_id = r.member_id
+             JOIN docs.shares s ON s.document_id = r.document_id AND s.member_id = r.member_id AND s.kc_sub = r.kc_sub
              WHERE r.company_id = $1 AND r.id = $2 AND s.state IN ('pending', 'exchanging')
                AND CASE coalesce(s.next_role, s.role) WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END
                  >= CASE r.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END) AS "found!""#,
@@ -161,7 +200,7 @@ pub(super) async fn is_being_met(tx: &mut CompanyTx, id: AccessRequestId) -> Res
     Ok(found.fetch_one(tx.conn()).await?)
 }
 
-/// Accepts the member's open requests for this role or a lower one, with an audit row for each.
+/// Accepts the open requests of the share's member and login for this role or a lower one, with an audit row for each.
 pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> Result<(), ApiError> {
     let (Some(document), Some(member)) = (share.target.document(), share.principal.member()) else {
         return Ok(());
@@ -172,12 +211,14 @@ pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> 
     let ids = sqlx::query_scalar!(
         "UPDATE docs.access_requests SET state = 'accepted', decided_at = now(), decided_by = $4
          WHERE company_id = $1 AND document_id = $2 AND member_id = $3 AND state = 'open' AND role = ANY($5)
+           AND kc_sub = $6
          RETURNING id",
         share.company.as_uuid(),
         document.as_uuid(),
         member.as_uuid(),
         actor,
-        &met
+        &met,
+        share.kc_sub.as_ref().map(Subject::as_str)
     )
     .fetch_all(tx.conn())
     .await?;

@@ -13,7 +13,6 @@ use crate::App;
 use crate::admission;
 use crate::documents::answer::uncached;
 use crate::documents::rules::{State as Stored, subject_of, trashed};
-use crate::documents::store as documents;
 
 pub(crate) async fn list(
     State(app): State<App>,
@@ -30,10 +29,9 @@ pub(crate) async fn create(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Created<Comment>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let CommentBody(body) = body.read().await?.parse()?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, _) = documents::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, _) = admitted.lock(&app).await?;
     if document.state != Stored::Active {
         return Err(trashed());
     }
@@ -44,9 +42,12 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn resolve(State(app): State<App>, call: CompanyCall) -> Result<Data<Comment>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let (document, id) = (admitted.gist.id, admitted.path.id::<CommentId>("commentId")?);
-    let mut tx = admitted.begin(&app.core).await?;
+    let (mut tx, locked, _) = admitted.lock(&app).await?;
+    if locked.state != Stored::Active {
+        return Err(trashed());
+    }
     let Some(comment) = store::resolve(&mut tx, document, id).await? else {
         let is_resolved = store::exists(&mut tx, document, id).await?;
         tx.unchanged().await?;

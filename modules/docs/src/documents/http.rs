@@ -78,8 +78,8 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
-    let (document, content) = store::find(&app.core.pool, &admitted).await?;
+    let mut admitted = admission::admit(&app, call).await?;
+    let (document, content) = admitted.confirmed(&app).await?;
     Ok(uncached(Data(shown(&app, &admitted, document).await?.with_body(content.body))))
 }
 
@@ -88,10 +88,9 @@ pub(crate) async fn update(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Detail>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let body: UpdateBody = body.read().await?.parse()?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, current) = store::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, current) = admitted.lock(&app).await?;
     let update = body.of(&document, &current)?;
     if update.is_nothing() {
         tx.unchanged().await?;
@@ -104,14 +103,9 @@ pub(crate) async fn update(
         store::set_template(&mut tx, document.id, flag).await?;
     }
     let told = update.told(&document, &current);
+    let (written, content) = store::written(&mut tx, document.id).await?;
     tx.commit("document.updated", document.audit_subject(), told).await?;
-    detail(&app, &admitted).await
-}
-
-/// The document as it is now, with its text.
-pub(crate) async fn detail(app: &App, admitted: &Admitted) -> Result<Data<Detail>, ApiError> {
-    let (document, content) = store::find(&app.core.pool, admitted).await?;
-    Ok(Data(shown(app, admitted, document).await?.with_body(content.body)))
+    Ok(Data(shown(&app, &admitted, written).await?.with_body(content.body)))
 }
 
 /// The document as it is now, without its text.
@@ -121,18 +115,17 @@ pub(crate) async fn summary(app: &App, admitted: &Admitted) -> Result<Data<Docum
 }
 
 pub(crate) async fn trash(State(app): State<App>, call: CompanyCall) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
-    move_to(&app, &admitted, Stored::Trashed).await
+    let mut admitted = admission::admit(&app, call).await?;
+    move_to(&app, &mut admitted, Stored::Trashed).await
 }
 
 pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit_trashed(&app, call).await?;
-    move_to(&app, &admitted, Stored::Active).await
+    let mut admitted = admission::admit_trashed(&app, call).await?;
+    move_to(&app, &mut admitted, Stored::Active).await
 }
 
-async fn move_to(app: &App, admitted: &Admitted, to: Stored) -> Result<Data<Document>, ApiError> {
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, _) = store::lock(&mut tx, admitted.gist.id).await?;
+async fn move_to(app: &App, admitted: &mut Admitted, to: Stored) -> Result<Data<Document>, ApiError> {
+    let (mut tx, document, _) = admitted.lock(app).await?;
     let action = match (document.state, to) {
         (Stored::Trashed, Stored::Trashed) => return Err(trashed()),
         (_, Stored::Trashed) => "document.trashed",
@@ -140,8 +133,9 @@ async fn move_to(app: &App, admitted: &Admitted, to: Stored) -> Result<Data<Docu
         _ => return Err(conflict("DOCUMENT_NOT_TRASHED", "the document is not in the trash", Value::Null)),
     };
     store::set_trashed(&mut tx, &document, to == Stored::Trashed).await?;
+    let (written, _) = store::written(&mut tx, document.id).await?;
     tx.commit(action, document.audit_subject(), managed(admitted, Map::new())).await?;
-    summary(app, admitted).await
+    Ok(Data(shown(app, admitted, written).await?))
 }
 
 /// Adds `asManager` to an audit row's payload when a manager acts on another member's document.
@@ -171,10 +165,9 @@ pub(crate) async fn set_access(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let body: AccessBody = body.read().await?.parse()?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, _) = store::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, _) = admitted.lock(&app).await?;
     if document.state != Stored::Active {
         return Err(trashed());
     }
@@ -185,11 +178,12 @@ pub(crate) async fn set_access(
     let changed = changes(Some(&before), &told(access, can_share))?;
     if changed.is_empty() {
         tx.unchanged().await?;
-    } else {
-        store::set_access(&mut tx, &document, access, can_share).await?;
-        tx.commit("access.changed", document.audit_subject(), managed(&admitted, changed)).await?;
+        return Ok(Data(shown(&app, &admitted, document).await?));
     }
-    summary(&app, &admitted).await
+    store::set_access(&mut tx, &document, access, can_share).await?;
+    let (written, _) = store::written(&mut tx, document.id).await?;
+    tx.commit("access.changed", document.audit_subject(), managed(&admitted, changed)).await?;
+    Ok(Data(shown(&app, &admitted, written).await?))
 }
 
 /// Creates a copy of the current text, owned by the caller; shares are not copied.
@@ -199,7 +193,7 @@ pub(crate) async fn duplicate(
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Once<Detail>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let key = Key::of(&headers)?;
     let DuplicateBody { title, folder }: DuplicateBody = body.read().await?.parse()?;
     let member = names::place(&app, &admitted).await?;
@@ -209,7 +203,7 @@ pub(crate) async fn duplicate(
     let canonical = json!({ "title": title, "folderId": folder });
     let source = admitted.gist.id.to_string();
     let attempt = key.map(|key| key.attempt(admitted.company, admitted.operation.id, &[&source], &canonical));
-    let (_, content) = store::find(&app.core.pool, &admitted).await?;
+    let (_, content) = admitted.confirmed(&app).await?;
     let new = NewDocument {
         company: admitted.company,
         owner: admitted.subject.clone(),

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{DocumentId, GeneralAccess, Looker, Role, State, StoredDocument, View};
+use super::rules::{DocumentId, GeneralAccess, Looker, Role, State, StoredDocument, View, words_of};
 use crate::folders::rules::FolderId;
 use crate::store::subject;
 use crate::visibility;
@@ -114,7 +114,8 @@ macro_rules! listed {
                d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
                d.is_template AS "is_template!", d.folder_id, d.trashed_at, d.created_at AS "created_at!",
                d.updated_at AS "updated_at!", d.updated_by AS "updated_by!",
-               (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!",
+               (SELECT count(*) FROM docs.shares s
+                WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!",
                (SELECT total FROM length) AS "total!"
              FROM page p CROSS JOIN LATERAL (
                SELECT * FROM docs.documents o WHERE o.company_id = $1 AND o.id = p.id OFFSET 0) d
@@ -265,12 +266,12 @@ async fn some_of_visible(
            is_common AS MATERIALIZED (
              SELECT (SELECT documents <= 500 FROM size) OR count(*) FILTER (WHERE c.is_hit) * 2 > count(*) AS value
              FROM (SELECT id FROM reached WHERE $9::text IS NOT NULL LIMIT 64) r CROSS JOIN LATERAL (
-               SELECT search @@ (SELECT websearch_to_tsquery('simple', $9)) AS is_hit FROM docs.contents
+               SELECT search @@ (SELECT websearch_to_tsquery('simple', $14)) AS is_hit FROM docs.contents
                WHERE document_id = r.id OFFSET 0) c),
            few AS MATERIALIZED (
              SELECT document_id FROM docs.contents
              WHERE NOT (SELECT value FROM is_common) AND company_id = $1
-               AND search @@ (SELECT websearch_to_tsquery('simple', $9))
+               AND search @@ (SELECT websearch_to_tsquery('simple', $14))
              LIMIT (SELECT 2 * documents + 1 FROM size)),
            each AS MATERIALIZED (
              SELECT $9 IS NOT NULL AND (value OR (SELECT count(*) FROM few) > 2 * (SELECT documents FROM size)) AS is_read
@@ -279,7 +280,7 @@ async fn some_of_visible(
              SELECT id, updated_at FROM reached r
              WHERE $9 IS NULL OR strpos(lower(r.title), (SELECT lower($9))) > 0
                OR CASE WHEN (SELECT is_read FROM each)
-                  THEN (SELECT c.search @@ (SELECT websearch_to_tsquery('simple', $9)) FROM docs.contents c WHERE c.document_id = r.id)
+                  THEN (SELECT c.search @@ (SELECT websearch_to_tsquery('simple', $14)) FROM docs.contents c WHERE c.document_id = r.id)
                   ELSE r.id IN (SELECT document_id FROM few) END),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $12 OFFSET $13),
@@ -296,7 +297,8 @@ async fn some_of_visible(
         selection.folder.map(FolderId::as_uuid),
         selection.templates,
         limit,
-        offset
+        offset,
+        selection.search.map(words_of)
     );
     found.fetch_all(conn).await
 }

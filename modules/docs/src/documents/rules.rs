@@ -151,6 +151,18 @@ contract::words! {
     }
 }
 
+impl GeneralAccess {
+    /// Whether it gives every member of the company this relation of the document.
+    #[must_use]
+    pub fn gives(self, relation: &str) -> bool {
+        match relation {
+            "viewer" => self != Self::Restricted,
+            "commenter" | "editor" => self == Self::Edit,
+            _ => false,
+        }
+    }
+}
+
 /// A document as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
@@ -178,7 +190,7 @@ pub struct StoredDocument {
     pub is_template: bool,
     /// The folder that contains it.
     pub folder: Option<FolderId>,
-    /// The number of confirmed shares.
+    /// The number of shares that may give access: confirmed ones, and those whose outcome is unknown.
     pub share_count: i64,
     /// When it went into the trash.
     pub trashed_at: Option<Timestamp>,
@@ -256,6 +268,41 @@ impl Document {
     #[must_use]
     pub const fn with_body(self, body: String) -> Detail {
         Detail { document: self, body }
+    }
+}
+
+/// The search text as PostgreSQL's `websearch_to_tsquery` reads it: ASCII punctuation separates words, as it does in what
+/// is indexed (`migrations/0006_words_of_texts.sql`), except for quotes and a `-` in front of a word. If punctuation
+/// divides such a word, its parts are excluded as a phrase.
+#[must_use]
+pub fn words_of(search: &str) -> String {
+    let (mut is_start, mut is_quoted) = (true, false);
+    let mut words = String::with_capacity(search.len() + 2);
+    let mut rest = search;
+    while let Some(one) = rest.chars().next() {
+        rest = rest.get(one.len_utf8()..).unwrap_or_default();
+        if one == '-' && is_start && !is_quoted {
+            let end = rest.find(|next: char| next == '"' || next.is_whitespace()).unwrap_or(rest.len());
+            let (excluded, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            words.push_str(&exclusion_of(excluded, after.starts_with('"')));
+            (rest, is_start) = (after, false);
+            continue;
+        }
+        is_quoted ^= one == '"';
+        is_start = one.is_whitespace();
+        words.push(if one.is_ascii_punctuation() && one != '"' { ' ' } else { one });
+    }
+    words
+}
+
+fn exclusion_of(word: &str, is_before_quote: bool) -> String {
+    let is_sign = |one: char| one.is_ascii_punctuation();
+    let parts: Vec<&str> = word.split(is_sign).filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [] if is_before_quote => "-".to_owned(),
+        [] => " ".to_owned(),
+        [one] => format!("-{one}"),
+        _ => format!("-\"{}\"", parts.join(" ")),
     }
 }
 
@@ -498,6 +545,27 @@ mod tests {
                 json!({ "currentVersion": 3, "updatedBy": "bob", "updatedAt": "2026-11-22T10:00:00.000Z" });
             assert_eq!(details, expected);
         }
+    }
+
+    #[test]
+    fn punctuation_separates_the_words_of_a_search_but_for_quotes_and_exclusions() {
+        for (search, expected) in [
+            ("server01.example.com", "server01 example com"),
+            ("INC-123 -draft", "INC 123 -draft"),
+            ("-\"two words\" or -a-b", "-\"two words\" or -\"a b\""),
+            ("x -/var/log -server01.example.com", "x -\"var log\" -\"server01 example com\""),
+            ("\"-a b\"", "\" a b\""),
+            ("a - b -", "a   b  "),
+            ("--a -.b ---", "-a -b  "),
+            ("\"x -y.z\" -y.z", "\"x  y z\" -\"y z\""),
+            ("/var/log", " var log"),
+            ("a\u{3000}-ä–ö", "a\u{3000}-ä–ö"),
+            ("", ""),
+        ] {
+            assert_eq!(words_of(search), expected, "{search}");
+        }
+        let all: String = (' '..='~').filter(|sign| sign.is_ascii_punctuation() && *sign != '"').collect();
+        assert_eq!((all.len(), words_of(&all).trim()), (31, ""));
     }
 
     #[test]

@@ -70,7 +70,8 @@ pub(super) async fn read(
         r#"SELECT d.id, d.company_id, d.title, d.current_version, d.state, d.owner_kc_sub, d.owner_member_id,
              d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.trashed_at,
              d.created_at, d.updated_at, d.updated_by, c.body,
-             (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!"
+             (SELECT count(*) FROM docs.shares s
+              WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!"
            FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
            WHERE d.company_id = $1 AND d.id = $2"#,
         company.as_uuid(),
@@ -96,6 +97,16 @@ pub(crate) async fn lock(tx: &mut CompanyTx, id: DocumentId) -> Result<(StoredDo
     found.filter(|(document, _)| document.state != State::Provisioning).ok_or_else(unknown)
 }
 
+/// Reads a document that [`lock`] holds as this transaction leaves it: once it has committed, another one may change the
+/// document before it is read again.
+pub(crate) async fn written(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+) -> Result<(StoredDocument, Content), ApiError> {
+    let company = tx.company();
+    read(tx.conn(), company, id).await?.ok_or_else(unknown)
+}
+
 /// Locks the row in a separate statement, so that the next one reads what others committed before the lock was granted.
 async fn lock_row(conn: &mut PgConnection, company: CompanyId, id: DocumentId) -> Result<(), ApiError> {
     sqlx::query!(
@@ -113,6 +124,7 @@ pub(crate) struct Sharing {
     pub(crate) state: State,
     pub(crate) owner: String,
     pub(crate) editors_can_share: bool,
+    pub(crate) general_access: GeneralAccess,
     pub(crate) transfer_to: Option<String>,
 }
 
@@ -123,7 +135,7 @@ pub(crate) async fn lock_sharing(
     id: DocumentId,
 ) -> Result<Sharing, ApiError> {
     let row = sqlx::query!(
-        "SELECT state, owner_kc_sub, editors_can_share, transfer_to FROM docs.documents
+        "SELECT state, owner_kc_sub, editors_can_share, general_access, transfer_to FROM docs.documents
          WHERE company_id = $1 AND id = $2 AND state <> 'provisioning' FOR UPDATE",
         company.as_uuid(),
         id.as_uuid()
@@ -135,6 +147,7 @@ pub(crate) async fn lock_sharing(
         state: State::of_word(&row.state)?,
         owner: row.owner_kc_sub,
         editors_can_share: row.editors_can_share,
+        general_access: GeneralAccess::of_word(&row.general_access)?,
         transfer_to: row.transfer_to,
     })
 }

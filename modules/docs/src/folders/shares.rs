@@ -9,7 +9,7 @@ use super::admission;
 use crate::App;
 use crate::documents::answer::uncached;
 use crate::shares::http::{change, give, is_own, listed, named, of_path, take};
-use crate::shares::rules::{CreateBody, Level, RoleBody, Shown, Target, ambiguous};
+use crate::shares::rules::{CreateBody, Right, RoleBody, Shown, Target, ambiguous};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit(&app, call).await?;
@@ -26,9 +26,9 @@ pub(crate) async fn create(
     let principal = body.named.one().ok_or_else(ambiguous)?;
     let target = Target::Folder(admitted.id);
     if admitted.as_manager {
-        give::<true>(&app, &admitted, target, principal, body.role, Level::Whole).await
+        give::<true>(&app, &admitted, target, principal, body.role, Right::WHOLE).await
     } else {
-        give::<false>(&app, &admitted, target, principal, body.role, Level::Whole).await
+        give::<false>(&app, &admitted, target, principal, body.role, Right::WHOLE).await
     }
 }
 
@@ -41,9 +41,9 @@ pub(crate) async fn update(
     let RoleBody { role } = body.read().await?.parse()?;
     let share = of_path(&app, &admitted, Target::Folder(admitted.id)).await?;
     let changed = if admitted.as_manager {
-        change::<true>(&app, &admitted, share, role, Level::Whole).await?
+        change::<true>(&app, &admitted, share, role, Right::WHOLE).await?
     } else {
-        change::<false>(&app, &admitted, share, role, Level::Whole).await?
+        change::<false>(&app, &admitted, share, role, Right::WHOLE).await?
     };
     Ok(Data(named(&app, &admitted, changed).await))
 }
@@ -53,15 +53,15 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     if is_own(&app, &call, target).await? {
         let permit = app.permits.ask_module(&call, &Feature::of_module(call.feature.key, "member")).await?;
         let share = of_path(&app, &permit, target).await?;
-        let taken = take::<false>(&app, &permit, share, Level::Whole).await?;
+        let taken = take::<false>(&app, &permit, share, Right::WHOLE).await?;
         return Ok(Data(named(&app, &permit, taken).await));
     }
     let admitted = admission::admit(&app, call).await?;
     let share = of_path(&app, &admitted, target).await?;
     let taken = if admitted.as_manager {
-        take::<true>(&app, &admitted, share, Level::Whole).await?
+        take::<true>(&app, &admitted, share, Right::WHOLE).await?
     } else {
-        take::<false>(&app, &admitted, share, Level::Whole).await?
+        take::<false>(&app, &admitted, share, Right::WHOLE).await?
     };
     Ok(Data(named(&app, &admitted, taken).await))
 }

@@ -2,15 +2,36 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use service::{ApiError, CompanyCall, Data};
+use serde_json::Value;
+use service::{ApiError, CompanyCall, Data, HistoryEntry};
 
 use crate::App;
 use crate::admission;
 use crate::documents::answer::uncached;
 use crate::documents::rules::subject_of;
 
+/// Requests for access, and the folders that the document has been in, are told to those who share it: they list its
+/// requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit_trashed(&app, call).await?;
-    let entries = admitted.history(&app.core, &subject_of(admitted.gist.id)).await?;
+    let mut entries = admitted.history(&app.core, &subject_of(admitted.gist.id)).await?;
+    if entries.iter().any(|entry| is_request(entry) || names_folder(entry))
+        && !admission::shares(&app, &admitted).await?
+    {
+        entries.retain(|entry| !is_request(entry));
+        for payload in entries.iter_mut().filter_map(|entry| entry.payload.as_object_mut()) {
+            payload.remove(FOLDER_ID);
+        }
+    }
     Ok(uncached(Data(entries)))
+}
+
+const FOLDER_ID: &str = "folderId";
+
+fn is_request(entry: &HistoryEntry) -> bool {
+    entry.action.starts_with("access_request.")
+}
+
+fn names_folder(entry: &HistoryEntry) -> bool {
+    entry.payload.get(FOLDER_ID).is_some_and(|value: &Value| !value.is_null())
 }

@@ -11,11 +11,11 @@ use service::{ApiError, CompanyCall, Data, UnreadBody};
 use super::new::NewShare;
 use super::row::{Acted, ChangeRole};
 use super::rules::{
-    CreateBody, Level, RoleBody, Share, ShareId, ShareRole, Shown, Target, ambiguous, not_linked,
+    CreateBody, Right, RoleBody, Share, ShareId, ShareRole, Shown, Target, ambiguous, not_linked,
     unknown_principal,
 };
 use super::{relinked, store};
-use crate::admission::{self, Admitted};
+use crate::admission;
 use crate::documents::answer::uncached;
 use crate::{App, names};
 
@@ -27,7 +27,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 
 /// The shares of a target, each with the principal's current name.
 pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
-    let mut shares = store::list(&app.core.pool, call.company, target).await?;
+    let mut shares = store::list_given(&app.core.pool, call.company, target).await?;
     let principals = || shares.iter().map(|share| share.principal);
     let wanted = Wanted {
         member_ids: principals().filter_map(Principal::member).collect::<Vec<MemberId>>(),
@@ -51,10 +51,6 @@ pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Res
     Ok(shares.into_iter().map(show).collect())
 }
 
-fn level(admitted: &Admitted) -> Level {
-    if admitted.managed { Level::Whole } else { Level::Own(ShareRole::Editor) }
-}
-
 pub(crate) async fn create(
     State(app): State<App>,
     call: CompanyCall,
@@ -63,11 +59,11 @@ pub(crate) async fn create(
     let admitted = admission::admit_sharing(&app, call).await?;
     let body: CreateBody = body.read().await?.parse()?;
     let principal = body.named.one().ok_or_else(ambiguous)?;
-    let (target, level) = (Target::Document(admitted.gist.id), level(&admitted));
+    let (target, right) = (Target::Document(admitted.gist.id), admitted.right());
     if admitted.as_manager {
-        give::<true>(&app, &admitted, target, principal, body.role, level).await
+        give::<true>(&app, &admitted, target, principal, body.role, right).await
     } else {
-        give::<false>(&app, &admitted, target, principal, body.role, level).await
+        give::<false>(&app, &admitted, target, principal, body.role, right).await
     }
 }
 
@@ -78,9 +74,9 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     target: Target,
     principal: Principal,
     role: ShareRole,
-    level: Level,
+    right: Right,
 ) -> Result<Once<Shown>, ApiError> {
-    let new = proposed::<AS_MANAGER>(app, call, target, principal, role, level).await?;
+    let new = proposed::<AS_MANAGER>(app, call, target, principal, role, right).await?;
     if let (Some(member), Some(login)) = (principal.member(), &new.share.kc_sub) {
         relinked::settle_link(app, call, target, member, login).await?;
     }
@@ -94,9 +90,9 @@ pub(crate) async fn proposed<const AS_MANAGER: bool>(
     target: Target,
     principal: Principal,
     role: ShareRole,
-    level: Level,
+    right: Right,
 ) -> Result<NewShare<AS_MANAGER>, ApiError> {
-    level.check(role)?;
+    right.level.check(role)?;
     let FoundPrincipal { title, kc_sub, .. } =
         app.org.resolve(call, principal).await?.ok_or_else(unknown_principal)?;
     if principal.member().is_some() && kc_sub.is_none() {
@@ -114,7 +110,7 @@ pub(crate) async fn proposed<const AS_MANAGER: bool>(
         granted_by: call.subject.to_string(),
         created_at: now(app),
     };
-    Ok(NewShare { share, level })
+    Ok(NewShare { share, right })
 }
 
 /// The service's clock for a share that is not stored yet; the stored row has the database's time.
@@ -130,11 +126,11 @@ pub(crate) async fn update(
     let admitted = admission::admit_sharing(&app, call).await?;
     let RoleBody { role } = body.read().await?.parse()?;
     let target = Target::Document(admitted.gist.id);
-    let (level, share) = (level(&admitted), of_path(&app, &admitted, target).await?);
+    let (right, share) = (admitted.right(), of_path(&app, &admitted, target).await?);
     let changed = if admitted.as_manager {
-        change::<true>(&app, &admitted, share, role, level).await?
+        change::<true>(&app, &admitted, share, role, right).await?
     } else {
-        change::<false>(&app, &admitted, share, role, level).await?
+        change::<false>(&app, &admitted, share, role, right).await?
     };
     Ok(Data(named(&app, &admitted, changed).await))
 }
@@ -151,12 +147,13 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
     call: &CompanyCall,
     share: Share,
     role: ShareRole,
-    level: Level,
+    right: Right,
 ) -> Result<Share, ApiError> {
-    level.check(share.role)?;
-    level.check(role)?;
+    right.level.check(share.role)?;
+    right.level.check(role)?;
     relinked::settle_member(app, call, share.target, share.principal).await?;
-    let changed = app.two_store().exchange(call, share.id.as_uuid(), &ChangeRole::<AS_MANAGER>(role)).await?;
+    let change = ChangeRole::<AS_MANAGER> { role, right };
+    let changed = app.two_store().exchange(call, share.id.as_uuid(), &change).await?;
     Ok(changed.0)
 }
 
@@ -180,11 +177,11 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
         admission::admit_sharing_trashed(&app, call).await?
     };
     let share = of_path(&app, &admitted, target).await?;
-    let level = if is_own { Level::Whole } else { level(&admitted) };
+    let right = if is_own { Right::WHOLE } else { admitted.right() };
     let taken = if admitted.as_manager {
-        take::<true>(&app, &admitted, share, level).await?
+        take::<true>(&app, &admitted, share, right).await?
     } else {
-        take::<false>(&app, &admitted, share, level).await?
+        take::<false>(&app, &admitted, share, right).await?
     };
     Ok(Data(named(&app, &admitted, taken).await))
 }
@@ -201,14 +198,14 @@ pub(crate) async fn take<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     share: Share,
-    level: Level,
+    right: Right,
 ) -> Result<Share, ApiError> {
-    level.check(share.role)?;
+    right.level.check(share.role)?;
     let id = share.id.as_uuid();
     if let Some(next) = share.next_role {
-        app.two_store().exchange(call, id, &ChangeRole::<AS_MANAGER>(next)).await?;
+        app.two_store().exchange(call, id, &ChangeRole::<AS_MANAGER> { role: next, right }).await?;
     }
-    Ok(app.two_store().remove::<Acted<AS_MANAGER>>(call, id).await?.0)
+    Ok(app.two_store().remove_guarded::<Acted<AS_MANAGER>>(call, id, &right).await?.0)
 }
 
 /// 404 for an unknown share.

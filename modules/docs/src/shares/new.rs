@@ -2,20 +2,20 @@
 //! as well.
 
 use serde_json::Value;
-use service::refusal::{broken, conflict, not_yours};
+use service::refusal::{broken, conflict};
 use service::two_store::NewRow;
 use service::{ApiError, AuditedTx};
 use uuid::Uuid;
 
 use super::row::Acted;
-use super::rules::{Level, MAX_SHARES, Share, Target, is_owner};
+use super::rules::{MAX_SHARES, Right, Share, Target, is_owner};
 use super::store;
 use crate::documents::rules::{State, trashed};
 use crate::{documents, folders};
 
 pub(crate) struct NewShare<const AS_MANAGER: bool> {
     pub(crate) share: Share,
-    pub(super) level: Level,
+    pub(super) right: Right,
 }
 
 impl<const AS_MANAGER: bool> NewRow for NewShare<AS_MANAGER> {
@@ -55,9 +55,7 @@ impl<const AS_MANAGER: bool> NewShare<AS_MANAGER> {
         if found.state != State::Active {
             return Err(trashed());
         }
-        if matches!(self.level, Level::Own(_)) && !found.editors_can_share {
-            return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers may share it"));
-        }
+        self.right.check(found.state, found.editors_can_share, found.general_access)?;
         if share.kc_sub.as_ref().is_some_and(|subject| subject.as_str() == found.owner) {
             return Err(is_owner());
         }

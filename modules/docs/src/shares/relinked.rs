@@ -35,8 +35,8 @@ use crate::folders::rules::FolderId;
 
 /// The actor of the worker's audit rows.
 const ACTOR: &str = "system:relinked-shares";
-/// The reason in the audit rows of removed shares.
-const REASON: &str = "MEMBER_RELINKED";
+/// The reason in the audit rows of removed shares and declined requests.
+pub(crate) const REASON: &str = "MEMBER_RELINKED";
 /// Member rows that the worker reads at a time, which is what one look-up in org takes; also the shares of one member
 /// row that it reads at a time.
 const BATCH: i64 = 200;
@@ -140,7 +140,7 @@ pub(crate) async fn settle_link(
     member: MemberId,
     login: &Subject,
 ) -> Result<(), ApiError> {
-    for share in store::list(&app.core.pool, call.company, target).await? {
+    for share in store::list_given(&app.core.pool, call.company, target).await? {
         if share.principal.member().is_some() && is_relinked(&share, member, login) {
             take(app, call, share.id).await?;
         }
@@ -204,6 +204,7 @@ async fn kept(executor: impl PgExecutor<'_>, share: &Share) -> Result<Option<Sha
 impl TupleRow for Relinked {
     const TABLE: &'static str = "docs.shares";
     const NOUN: &'static str = "share";
+    const PENDING_MAY_BE_REMOVED: bool = true;
     type Shown = Shown;
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {

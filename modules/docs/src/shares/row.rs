@@ -4,12 +4,12 @@ use contract::Principal;
 use contract::grants::Tuple;
 use contract::id::CompanyId;
 use serde_json::{Value, json};
-use service::two_store::{Exchange, Next, TupleRow};
+use service::two_store::{Exchange, Guard, Next, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::{Share, ShareRole, Shown, Target};
+use super::rules::{Level, Right, Share, ShareRole, Shown, Target};
 use super::store;
 use crate::{access_requests, documents, folders};
 
@@ -49,6 +49,7 @@ impl<const AS_MANAGER: bool> Acted<AS_MANAGER> {
 impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     const TABLE: &'static str = "docs.shares";
     const NOUN: &'static str = "share";
+    const PENDING_MAY_BE_REMOVED: bool = true;
     type Shown = Shown;
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
@@ -99,20 +100,33 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
 }
 
 /// A change of a share's role.
-pub(crate) struct ChangeRole<const AS_MANAGER: bool>(pub(crate) ShareRole);
+pub(crate) struct ChangeRole<const AS_MANAGER: bool> {
+    pub(crate) role: ShareRole,
+    pub(crate) right: Right,
+}
 
 impl<const AS_MANAGER: bool> Exchange for ChangeRole<AS_MANAGER> {
     type Row = Acted<AS_MANAGER>;
 
     async fn begin(&self, row: &Self::Row, tx: &mut AuditedTx) -> Result<bool, ApiError> {
-        if row.0.role == self.0 {
+        if row.0.role == self.role {
             return Ok(false);
         }
-        store::set_next_role(tx.conn(), &row.0, self.0).await?;
+        self.right.admit(row, tx).await?;
+        store::set_next_role(tx.conn(), &row.0, self.role).await?;
         Ok(true)
     }
 
     fn is_under_way(&self, row: &Self::Row) -> bool {
-        row.0.next_role == Some(self.0)
+        row.0.next_role == Some(self.role)
+    }
+}
+
+impl<const AS_MANAGER: bool> Guard<Acted<AS_MANAGER>> for Right {
+    /// Locks the document of an editor's change, as access changes do.
+    async fn admit(&self, row: &Acted<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        let (Level::Own(_), Target::Document(document)) = (self.level, row.0.target) else { return Ok(()) };
+        let found = documents::store::lock_sharing(tx.conn(), row.0.company, document).await?;
+        self.check(found.state, found.editors_can_share, found.general_access)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use service::ApiError;
 use service::refusal::{broken, not_yours};
 
-use crate::documents::rules::{DocumentId, subject_of};
+use crate::documents::rules::{DocumentId, GeneralAccess, State, subject_of, trashed};
 use crate::folders::rules::FolderId;
 
 contract::typed_id!(
@@ -58,6 +58,46 @@ impl Level {
             }
             Self::Own(_) | Self::Whole => Ok(()),
         }
+    }
+}
+
+/// By what right a caller gives, changes or removes shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Right {
+    /// Up to which role.
+    pub(crate) level: Level,
+    /// General access made the caller an editor.
+    pub(crate) by_access: bool,
+}
+
+impl Right {
+    /// The right of an owner, a manager, or a member over the member's own share.
+    pub(crate) const WHOLE: Self = Self { level: Level::Whole, by_access: false };
+
+    /// Checks, under the document's lock, that an editor may still share it.
+    ///
+    /// # Errors
+    /// 409 `DOCUMENT_TRASHED`; 403 `EDITORS_CANNOT_SHARE`; 409 when general access no longer makes the caller an editor:
+    /// repeating the request decides it anew.
+    pub(crate) fn check(
+        self,
+        now: State,
+        editors_can_share: bool,
+        access: GeneralAccess,
+    ) -> Result<(), ApiError> {
+        if self.level == Level::Whole {
+            return Ok(());
+        }
+        if now != State::Active {
+            return Err(trashed());
+        }
+        if !editors_can_share {
+            return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers may share it"));
+        }
+        if self.by_access && !access.gives(ShareRole::Editor.word()) {
+            return Err(ApiError::conflict("the document's general access has been changed"));
+        }
+        Ok(())
     }
 }
 

@@ -68,6 +68,23 @@ macro_rules! rows {
     };
 }
 
+/// Lists the shares of a target that may give access, in the order in which they were given: those that are confirmed,
+/// and those that authz was asked for and whose outcome is unknown.
+pub(super) async fn list_given(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    target: Target,
+) -> Result<Vec<Share>, ApiError> {
+    let rows = rows!(
+        "WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3) AND (state <> 'pending' OR attempts > 0)
+         ORDER BY created_at, id",
+        company.as_uuid(),
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid)
+    );
+    rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
+}
+
 /// Lists the confirmed shares of a target in the order in which they were given.
 pub(crate) async fn list(
     executor: impl PgExecutor<'_>,
@@ -93,15 +110,18 @@ pub(crate) async fn find(
     row.fetch_optional(executor).await?.map(Row::share).transpose()
 }
 
-/// Finds a confirmed share of this target.
+/// Finds a share of this target as [`list_given`] lists them.
 pub(crate) async fn find_of(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
     target: Target,
     id: ShareId,
 ) -> Result<Option<Share>, ApiError> {
-    let row =
-        rows!("WHERE company_id = $1 AND id = $2 AND state <> 'pending'", company.as_uuid(), id.as_uuid());
+    let row = rows!(
+        "WHERE company_id = $1 AND id = $2 AND (state <> 'pending' OR attempts > 0)",
+        company.as_uuid(),
+        id.as_uuid()
+    );
     let found = row.fetch_optional(executor).await?.map(Row::share).transpose()?;
     Ok(found.filter(|share| share.target == target))
 }

@@ -9,8 +9,7 @@ use super::rules::{number, unknown};
 use super::store;
 use crate::App;
 use crate::admission;
-use crate::documents::answer::uncached;
-use crate::documents::http::detail;
+use crate::documents::answer::{shown, uncached};
 use crate::documents::rules::{Detail, State as Stored, size, trashed};
 use crate::documents::store as documents;
 
@@ -31,10 +30,9 @@ pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Re
 
 /// Adds a version with the old text even if it equals the current one, so that the restoration is on record.
 pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Detail>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let number = number(&admitted)?;
-    let mut tx = admitted.begin(&app.core).await?;
-    let (document, current) = documents::lock(&mut tx, admitted.gist.id).await?;
+    let (mut tx, document, current) = admitted.lock(&app).await?;
     if document.state != Stored::Active {
         return Err(trashed());
     }
@@ -46,6 +44,7 @@ pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result
         "size": change(json!(size(&current.body)), json!(size(&content.body))),
         "restoredFrom": number,
     });
+    let (written, content) = documents::written(&mut tx, document.id).await?;
     tx.commit("document.version_restored", document.audit_subject(), told).await?;
-    detail(&app, &admitted).await
+    Ok(Data(shown(&app, &admitted, written).await?.with_body(content.body)))
 }

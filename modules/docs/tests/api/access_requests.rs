@@ -125,3 +125,47 @@ async fn a_request_that_is_accepted_and_declined_at_once_is_decided_once() {
         assert_eq!(world.facts().tuples.contains(&edits), status == "accepted", "round {round}");
     }
 }
+
+#[tokio::test]
+async fn a_request_is_met_for_the_login_that_made_it_and_for_no_other() {
+    let world = World::of(7).await;
+    let asked = async |held: Option<&str>| {
+        let document = world.document(1, "Plan").await;
+        if let Some(role) = held {
+            id(&world.share(1, &document, 2, role).await);
+        }
+        let wanted = id(&request(&world, 2, &document, "editor").await);
+        (document, wanted)
+    };
+    let (plain, held, given) = (asked(None).await, asked(Some("viewer")).await, asked(None).await);
+    let unchanged = world.document(1, "Unchanged").await;
+    let other = id(&request(&world, 4, &unchanged, "editor").await);
+    let row = world.people[2].member;
+    world.relink(2, 3);
+    for (document, wanted) in [&plain, &held] {
+        let accepted = decide(&world, 1, document, wanted, "accept").await;
+        assert_eq!((accepted.status, accepted.code()), (409, "MEMBER_RELINKED"), "{}", accepted.text);
+        for who in [2, 3] {
+            assert!(!world.may_read(who, document).await, "{who} reads");
+        }
+    }
+    // A share with the row's new login meets nothing that the old one asked for.
+    let body = json!({ "memberId": row, "role": "editor" });
+    id(&world.on(1, "POST", &given.0, "/shares", Some(body)).await);
+    let listed = world.on(1, "GET", &given.0, "/access-requests", None).await;
+    assert_eq!(listed.data()["items"][0]["status"], "open");
+    let accepted = decide(&world, 1, &given.0, &given.1, "accept").await;
+    assert_eq!((accepted.status, accepted.code()), (409, "MEMBER_RELINKED"), "{}", accepted.text);
+    // The new login asks for itself; the old request no longer stands in its way.
+    let own = id(&request(&world, 3, &plain.0, "viewer").await);
+    let status = async |which: usize| {
+        let listed = world.on(1, "GET", &plain.0, "/access-requests", None).await;
+        listed.data()["items"][which]["status"].clone()
+    };
+    assert_eq!((status(0).await, status(1).await), (json!("declined"), json!("open")));
+    assert_eq!(decide(&world, 1, &plain.0, &own, "accept").await.status, 200);
+    assert!(world.may_read(3, &plain.0).await && !world.may_read(2, &plain.0).await);
+    assert_eq!(decide(&world, 1, &held.0, &held.1, "decline").await.status, 200);
+    assert_eq!(decide(&world, 1, &unchanged, &other, "accept").await.status, 200, "control");
+    assert!(world.may_read(4, &unchanged).await);
+}

@@ -270,6 +270,173 @@ async fn random_documents_are_found_as_by_looking_at_each() {
     assert!(found_at_all > 10_000, "there was something to find: {found_at_all}");
 }
 
+/// A text of this many characters, of distinct words of this many letters that take four bytes each.
+fn wide(characters: usize, letters: usize) -> String {
+    let digits = |mut number: usize| {
+        let letter =
+            |digit: usize| char::from_u32(0x2_0000 + u32::try_from(digit).expect("small")).expect("a letter");
+        std::iter::repeat_with(|| {
+            let digit = number % 40_000;
+            number /= 40_000;
+            letter(digit)
+        })
+        .take(letters)
+        .collect::<String>()
+    };
+    let mut text = String::new();
+    for number in 1.. {
+        text.push_str(&digits(number * 7_919));
+        text.push(' ');
+        if (letters + 1) * number >= characters {
+            break;
+        }
+    }
+    text.chars().take(characters).collect()
+}
+
+#[tokio::test]
+async fn every_text_can_be_saved_whatever_its_words_are() {
+    let world = World::of(3).await;
+    let letter = |n: u32| char::from_u32(0x2_0000 + n % 40_000).expect("a letter");
+    // Both parts of a word with a hyphen were words besides the whole.
+    let hyphenated = (0..1_652_u32)
+        .map(|n| {
+            let part = |by: u32, step: u32| (0..60).map(|i| letter(n * by + i * step)).collect::<String>();
+            format!("{}-{} ", part(37, 11), part(53, 17))
+        })
+        .collect::<Vec<_>>()
+        .concat();
+    let mut texts = vec![
+        ("hyphenated", hyphenated),
+        ("one word", letter(1).to_string().repeat(500_000)),
+        ("words of 2,000 bytes", wide(200_000, 511)),
+        (
+            "digits and letters",
+            (0..62_500).map(|n| format!("{}{}", n % 10, letter(n))).collect::<Vec<_>>().concat(),
+        ),
+        (
+            "mixed",
+            (0..100_000).map(|n| format!("{}e{}\u{301}", letter(n * 3), n % 7)).collect::<Vec<_>>().concat(),
+        ),
+        (
+            "hosts",
+            (0..14_000_u32).map(|n| format!("a{n:x}.co/{n:x}z{:x} ", n * 7_919)).collect::<Vec<_>>().concat(),
+        ),
+    ];
+    for letters in [1, 2, 3, 4, 7] {
+        texts.push(("short words", wide(500_000, letters)));
+    }
+    for (what, text) in texts {
+        let title: String = wide(200, 1);
+        let body = json!({ "title": title.trim_end(), "body": text });
+        let made = world.ask(1, "POST", "/documents", Some(body)).await;
+        assert_eq!(made.status, 201, "{what} of {} characters: {}", text.chars().count(), made.code());
+        let id = made.data()["id"].as_str().expect("an id");
+        let change = json!({ "title": "Another", "baseVersion": 1 });
+        let changed = world.on(1, "PUT", id, "", Some(change)).await;
+        assert_eq!((changed.status, &changed.data()["body"]), (200, &json!(text)), "{what}");
+    }
+}
+
+async fn words_of(world: &World, document: &str) -> Vec<String> {
+    let sql = format!(
+        "SELECT lexeme FROM docs.contents, unnest(search) WHERE document_id = '{document}' ORDER BY 1"
+    );
+    let found = sqlx::query_scalar(sqlx::AssertSqlSafe(sql));
+    found.fetch_all(&world.module.database.owner_pool()).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn punctuation_separates_words_in_a_text_and_in_what_is_asked_for() {
+    let world = World::of(3).await;
+    let all: String = (' '..='~').filter(char::is_ascii_punctuation).collect();
+    let text = "On server01.example.com see INC-123 in /var/log/syslog, <b>bold</b> and alice@example.org; \
+        it's \u{201e}zitiert\u{201c}.";
+    let texts = [
+        ("Repeated", "a_".repeat(1_000)),
+        ("Slashes", "./".repeat(1_000)),
+        ("Every", all.chars().map(|sign| format!("x{sign}y ")).collect::<Vec<_>>().concat()),
+        ("Note", text.to_owned()),
+    ];
+    let mut documents = Vec::new();
+    for (title, body) in texts {
+        let made = world.ask(1, "POST", "/documents", Some(json!({ "title": title, "body": body }))).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        documents.push(made.data()["id"].as_str().expect("an id").to_owned());
+    }
+    for (document, words) in
+        documents.iter().zip([&["a", "repeated"][..], &["slashes"], &["every", "x", "y"]])
+    {
+        assert_eq!(words_of(&world, document).await, words);
+    }
+    for (q, is_found) in [
+        ("server01.example.com", true),
+        ("server01", true),
+        ("example", true),
+        ("com", true),
+        ("example.com", true),
+        ("server01.example.org", true),
+        ("server02.example.com", false),
+        ("INC-123", true),
+        ("inc", true),
+        ("123", true),
+        ("-123", false),
+        ("INC-124", false),
+        ("/var/log/syslog", true),
+        ("syslog", true),
+        ("log", true),
+        ("<b>bold</b>", true),
+        ("bold", true),
+        ("b", true),
+        ("alice@example.org", true),
+        ("alice", true),
+        ("it's", true),
+        ("\"var/log\"", true),
+        ("\"log/var\"", false),
+        ("\"in /var\"", true),
+        ("bold -syslog", false),
+        ("bold -/var", false),
+        ("bold -/var/lib", true),
+        ("bold -server01.example.com", false),
+        ("bold -server02.example.com", true),
+        ("bold -\"log var\"", true),
+        ("bold -\"var log\"", false),
+        ("bold - nothing", false),
+        ("bold -", true),
+        ("bold --", true),
+        ("nothing or <bold>", true),
+        ("bo", false),
+    ] {
+        let names = found(&world, 1, &format!("q={}", encoded(q))).await;
+        assert_eq!(names.contains(&"Note".to_owned()), is_found, "{q}: {names:?}");
+    }
+    for q in ["...", "-", "\"", "--", "_", "''\"()&|!:*"] {
+        assert_eq!(found(&world, 1, &format!("q={}", encoded(q))).await, [""; 0], "{q}");
+    }
+}
+
+#[tokio::test]
+async fn the_migration_indexes_the_texts_that_there_are() {
+    let world = World::of(3).await;
+    let document = world.document(1, "Old one").await;
+    let before = "ALTER TABLE docs.contents DROP COLUMN search;
+        ALTER TABLE docs.contents ADD COLUMN search tsvector NOT NULL GENERATED ALWAYS AS (
+          setweight(to_tsvector('simple', title), 'A')
+            || setweight(to_tsvector('simple', left(body, 200000)), 'B')) STORED;
+        CREATE INDEX contents_search ON docs.contents USING gin (search)";
+    world.module.execute(before.to_owned()).await;
+    let change = json!({ "body": "a_b host.example.com", "baseVersion": 1 });
+    assert_eq!(world.on(1, "PUT", &document, "", Some(change)).await.status, 200);
+    assert_eq!(words_of(&world, &document).await, ["a", "b", "host.example.com", "old", "one"], "control");
+    let migration = docs::BUNDLE.migrations.iter().find(|file| file.version == 6);
+    world.module.execute(migration.expect("the migration").sql.as_str().to_owned()).await;
+    assert_eq!(words_of(&world, &document).await, ["a", "b", "com", "example", "host", "old", "one"]);
+    assert_eq!(found(&world, 1, "q=example").await, ["Old one"]);
+    let index = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'docs' AND indexname = 'contents_search'
+        AND indexdef LIKE '%USING gin (search)'";
+    assert_eq!(world.count(index).await, 1);
+}
+
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         write!(encoded, "%{byte:02X}").expect("text grows");

@@ -145,14 +145,20 @@ async fn a_change_that_breaks_off_is_finished_by_its_repetition_or_by_the_remova
 }
 
 #[tokio::test]
-async fn a_share_that_breaks_off_is_listed_only_once_it_is_confirmed() {
+async fn a_share_that_breaks_off_is_in_lists_of_documents_only_once_it_is_confirmed() {
     let world = World::of(4).await;
     let document = world.document(1, "Plan").await;
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         world.fail(&[fault]);
         assert_eq!(world.share(1, &document, 2, "viewer").await.status, 503);
         assert!(world.listed(2, "view=shared").await.is_empty());
-        assert_eq!(world.on(1, "GET", &document, "/shares", None).await.data(), &json!([]));
+        let listed = world.on(1, "GET", &document, "/shares", None).await;
+        assert_eq!(
+            listed.data().as_array().map(Vec::len),
+            Some(1),
+            "it may open the document: {}",
+            listed.text
+        );
     }
     let other = world.share(1, &document, 2, "editor").await;
     assert_eq!((other.status, other.code()), (409, "SHARE_EXISTS"));
@@ -272,4 +278,49 @@ async fn a_revoke_that_broke_off_after_the_tuple_is_finished_by_the_next_sweep()
         .await;
     sweep_after(&world, STALE_AFTER).await;
     assert_eq!(world.count(rows).await, 0);
+}
+
+#[tokio::test]
+async fn a_share_whose_outcome_nobody_learnt_is_listed_and_can_be_taken_back() {
+    let world = World::of(5).await;
+    for fault in [Fault::LostAfter, Fault::LostBefore] {
+        for who in [1, 0] {
+            let document = world.document(1, "Plan").await;
+            world.fail(&[fault]);
+            assert_eq!(world.share(1, &document, 2, "viewer").await.status, 503);
+            assert_eq!(world.may_read(2, &document).await, fault == Fault::LostAfter);
+            let listed = world.on(who, "GET", &document, "/shares", None).await;
+            let shares = listed.data().as_array().expect("a list").clone();
+            assert_eq!(shares.len(), 1, "{fault:?}: {}", listed.text);
+            let read = world.on(1, "GET", &document, "", None).await;
+            assert_eq!(read.data()["sharedWithCount"], 1, "{fault:?}");
+            let tail = format!("/shares/{}", shares[0]["id"].as_str().expect("an id"));
+            let raised = world.on(1, "PUT", &document, &tail, Some(json!({ "role": "editor" }))).await;
+            assert_eq!(raised.status, 409, "it is not settled yet: {}", raised.text);
+            world.fail(&[Fault::LostBefore]);
+            assert_eq!(world.on(who, "DELETE", &document, &tail, None).await.status, 503);
+            let taken = world.on(who, "DELETE", &document, &tail, None).await;
+            assert_eq!(taken.status, 200, "{fault:?}: {}", taken.text);
+            assert!(!world.may_read(2, &document).await);
+            let actions = world.actions(&format!("document:{document}")).await;
+            assert_eq!(actions, ["document.created", "share.deleted"]);
+            assert_eq!(world.on(who, "DELETE", &document, &tail, None).await.status, 404);
+            let other = world.share(1, &document, 2, "editor").await;
+            assert_eq!(other.status, 201, "another role may be given: {}", other.text);
+        }
+    }
+    let folder = world.folder(1, "Team", None).await;
+    let body = json!({ "memberId": world.people[2].member, "role": "viewer" });
+    let shares = format!("/folders/{folder}/shares");
+    world.fail(&[Fault::LostAfter]);
+    assert_eq!(world.ask(1, "POST", &shares, Some(body)).await.status, 503);
+    let listed = world.ask(1, "GET", &shares, None).await;
+    let tail = format!("{shares}/{}", listed.data()[0]["id"].as_str().expect("an id"));
+    assert_eq!(world.ask(1, "DELETE", &tail, None).await.status, 200);
+    assert_eq!(world.ask(2, "GET", &format!("/folders/{folder}"), None).await.status, 403);
+    // Control: a share that authz was never asked for is listed nowhere.
+    let document = world.document(1, "Plan").await;
+    world.fail(&[Fault::Refused]);
+    assert_eq!(world.share(1, &document, 2, "viewer").await.status, 403);
+    assert_eq!(world.on(1, "GET", &document, "/shares", None).await.data(), &json!([]));
 }

@@ -40,3 +40,41 @@ async fn versions_are_full_copies_the_newest_first_and_an_old_one_is_restored_as
     assert_eq!(payload, expected);
     assert_eq!(world.listed(1, "q=plan").await, ["Plan: owner"]);
 }
+
+#[tokio::test]
+async fn an_answer_tells_the_version_that_its_request_wrote() {
+    let world = World::of(3).await;
+    // Another save commits right behind each one: before its answer, but after everything that it wrote.
+    world
+        .module
+        .execute(
+            "CREATE FUNCTION pg_temp_behind() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+               UPDATE docs.documents SET current_version = current_version + 1, updated_by = 'other'
+                 WHERE 'document:' || id = NEW.subject;
+               UPDATE docs.contents SET body = 'by another' WHERE 'document:' || document_id = NEW.subject;
+               INSERT INTO docs.versions(document_id, version, title, body, author)
+                 SELECT id, current_version, title, 'by another', 'other' FROM docs.documents
+                 WHERE 'document:' || id = NEW.subject;
+               RETURN NULL; END $$;
+             CREATE TRIGGER behind AFTER INSERT ON audit.docs__events FOR EACH ROW
+               WHEN (NEW.action IN ('document.updated', 'document.version_restored')) EXECUTE FUNCTION pg_temp_behind()"
+                .to_owned(),
+        )
+        .await;
+    let document = world.document(1, "Plan").await;
+    let save = json!({ "body": "mine", "baseVersion": 1 });
+    let saved = world.on(1, "PUT", &document, "", Some(save)).await;
+    let restored = world.on(1, "POST", &document, "/versions/1/restore", None).await;
+    let read = world.on(1, "GET", &document, "", None).await;
+    let told = |reply: &testkit::Reply| {
+        let data = reply.data();
+        (reply.status, data["version"].clone(), data["body"].clone(), data["updatedBy"].clone())
+    };
+    assert_eq!(
+        told(&read),
+        (200, json!(5), json!("by another"), json!("other")),
+        "control: there was another"
+    );
+    assert_eq!(told(&saved), (200, json!(2), json!("mine"), json!("subject-1")));
+    assert_eq!(told(&restored), (200, json!(4), json!("text of Plan"), json!("subject-1")));
+}

@@ -1,0 +1,139 @@
+//! General access that is narrowed while a call that it admitted waits for the document's row.
+
+use serde_json::{Value, json};
+use testkit::Reply;
+
+use crate::world::{World, id};
+
+/// How many statements wait for a lock.
+async fn waiting(world: &World, count: i64) {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while world.count(sql).await < count {}
+}
+
+/// Sends two calls while the document's row is held: the second once the first waits for the row. The row is let go
+/// when the second waits as well, or has its answer.
+async fn one_after_the_other(
+    world: &World,
+    document: &str,
+    first: impl Future<Output = Reply>,
+    second: impl Future<Output = Reply>,
+) -> (Reply, Reply) {
+    let mut held = world.module.database.owner_pool().begin().await.expect("a connection");
+    let lock = format!("SELECT FROM docs.documents WHERE id = '{document}' FOR UPDATE");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the row");
+    let (mut first, mut second) = (Box::pin(first), Box::pin(second));
+    tokio::select! {
+        early = &mut first => panic!("the row was not awaited: {}", early.text),
+        () = waiting(world, 1) => {}
+    }
+    let early = tokio::select! {
+        early = &mut first => panic!("the row was not awaited: {}", early.text),
+        early = &mut second => Some(early),
+        () = waiting(world, 2) => None,
+    };
+    held.rollback().await.expect("the row is let go");
+    if let Some(early) = early { (first.await, early) } else { tokio::join!(first, second) }
+}
+
+/// What an editor may do with the parts of a document: method, path and body.
+type Act = fn(&Parts) -> (&'static str, String, Option<Value>);
+
+struct Parts {
+    me: Value,
+    comment: String,
+    share: String,
+    request: String,
+}
+
+const ACTS: [(&str, Act); 9] = [
+    ("save", |_| ("PUT", String::new(), Some(json!({ "body": "late", "baseVersion": 2 })))),
+    ("restore", |_| ("POST", "/versions/1/restore".to_owned(), None)),
+    ("comment", |_| ("POST", "/comments".to_owned(), Some(json!({ "body": "late" })))),
+    ("resolve", |parts| ("POST", format!("/comments/{}/resolve", parts.comment), None)),
+    ("share", |parts| {
+        ("POST", "/shares".to_owned(), Some(json!({ "memberId": parts.me, "role": "editor" })))
+    }),
+    ("change a role", |parts| ("PUT", format!("/shares/{}", parts.share), Some(json!({ "role": "editor" })))),
+    ("unshare", |parts| ("DELETE", format!("/shares/{}", parts.share), None)),
+    ("accept", |parts| ("POST", format!("/access-requests/{}/accept", parts.request), None)),
+    ("decline", |parts| ("POST", format!("/access-requests/{}/decline", parts.request), None)),
+];
+
+/// A document of person 1 in its second version, which every member may write.
+async fn open_document(world: &World) -> (String, Parts) {
+    let document = world.document(1, "Plan").await;
+    let asks = json!({ "role": "commenter" });
+    let request = id(&world.on(4, "POST", &document, "/access-requests", Some(asks)).await);
+    let share = id(&world.share(1, &document, 3, "viewer").await);
+    let save = json!({ "body": "second", "baseVersion": 1 });
+    assert_eq!(world.on(1, "PUT", &document, "", Some(save)).await.status, 200);
+    let comment = id(&world.on(1, "POST", &document, "/comments", Some(json!({ "body": "?" }))).await);
+    let open = json!({ "generalAccess": "company_edit" });
+    assert_eq!(world.on(1, "PUT", &document, "/access", Some(open)).await.status, 200);
+    (document, Parts { me: json!(world.people[2].member), comment, share, request })
+}
+
+/// Person 1 sets general access to this, and person 2 does this right behind.
+async fn after_access(world: &World, document: &str, access: &str, act: Act, parts: &Parts) -> Reply {
+    let (method, tail, body) = act(parts);
+    let set = world.on(1, "PUT", document, "/access", Some(json!({ "generalAccess": access })));
+    let acted = world.on(2, method, document, &tail, body);
+    let (set, acted) = Box::pin(one_after_the_other(world, document, set, acted)).await;
+    assert_eq!(set.status, 200, "{}", set.text);
+    acted
+}
+
+#[tokio::test]
+async fn nothing_that_general_access_admitted_is_written_after_it_is_narrowed() {
+    let world = World::of(7).await;
+    let mut written = Vec::new();
+    for access in ["restricted", "company_view"] {
+        for (what, act) in ACTS {
+            let (document, parts) = open_document(&world).await;
+            let acted = Box::pin(after_access(&world, &document, access, act, &parts)).await;
+            let subject = format!("document:{document}");
+            let last = world.actions(&subject).await.pop();
+            if !matches!(acted.status, 403 | 409) || last.as_deref() != Some("access.changed") {
+                written.push(format!("{access}, {what}: {} {last:?}", acted.status));
+            }
+            let mine = format!("docs_document:{document}#editor@user:subject-2");
+            assert!(acted.status < 300 || !world.facts().tuples.contains(&mine), "{what}");
+        }
+    }
+    assert_eq!(written, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_general_access_still_allows_or_a_share_allows_is_written() {
+    let world = World::of(7).await;
+    for (what, act) in ACTS {
+        let (document, parts) = open_document(&world).await;
+        let acted = Box::pin(after_access(&world, &document, "company_edit", act, &parts)).await;
+        assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
+    }
+    for (what, act) in &ACTS[..4] {
+        let (document, parts) = open_document(&world).await;
+        id(&world.share(1, &document, 2, "editor").await);
+        let acted = Box::pin(after_access(&world, &document, "restricted", *act, &parts)).await;
+        assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
+    }
+}
+
+#[tokio::test]
+async fn an_editor_who_may_share_no_more_changes_no_share() {
+    let world = World::of(7).await;
+    for (closes, expected) in [(true, 403), (false, 200)] {
+        for (what, act) in &ACTS[5..] {
+            let (document, parts) = open_document(&world).await;
+            id(&world.share(1, &document, 2, "editor").await);
+            let restrict = json!({ "generalAccess": "restricted" });
+            assert_eq!(world.on(1, "PUT", &document, "/access", Some(restrict)).await.status, 200);
+            let (method, tail, body) = act(&parts);
+            let set = world.on(1, "PUT", &document, "/access", Some(json!({ "editorsCanShare": !closes })));
+            let acted = world.on(2, method, &document, &tail, body);
+            let (set, acted) = Box::pin(one_after_the_other(&world, &document, set, acted)).await;
+            assert_eq!((set.status, acted.status), (200, expected), "{what}: {}", acted.text);
+        }
+    }
+}
