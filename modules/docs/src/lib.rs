@@ -47,16 +47,19 @@ pub fn start(parts: App, (): &()) -> Result<App, ServeError> {
     Ok(parts)
 }
 
-/// Settles every row whose last attempt is older than `stale_after`, table by table.
+/// Settles every row whose last attempt is older than `stale_after`, table by table. A table that cannot be settled holds
+/// up no other.
 ///
 /// # Errors
 /// authz or the database cannot answer; the remaining rows wait for the next round.
 pub async fn sweep(parts: &App, stale_after: Duration) -> Result<(), ApiError> {
     let rows = parts.two_store();
-    rows.sweep::<documents::new::MadeDocument>(stale_after).await?;
-    rows.sweep::<folders::row::FolderRow>(stale_after).await?;
-    rows.sweep::<placements::row::Swept>(stale_after).await?;
-    rows.sweep::<shares::row::Swept>(stale_after).await?;
-    rows.sweep::<ownership::row::Ownership>(stale_after).await?;
-    Ok(())
+    let outages = [
+        rows.sweep::<documents::new::MadeDocument>(stale_after).await.err(),
+        rows.sweep::<folders::row::FolderRow>(stale_after).await.err(),
+        rows.sweep::<placements::row::Swept>(stale_after).await.err(),
+        rows.sweep::<shares::row::Swept>(stale_after).await.err(),
+        rows.sweep::<ownership::row::Ownership>(stale_after).await.err(),
+    ];
+    outages.into_iter().flatten().next().map_or(Ok(()), Err)
 }

@@ -29,6 +29,7 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     let words = both(query.word("view", View::WORDS, View::Mine), query.text("q", MAX_SEARCH));
     let filters = both(query.optional_id("folderId"), query.word("templates", FLAGS, false));
     let (((view, search), (folder, templates)), page) = both(both(words, filters), query.page())?;
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let member = place(&app, &permit, view).await?;
     let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view.is_managers() };
     let selection = Selection { view, search, folder, templates, looker };

@@ -20,6 +20,7 @@ use crate::{App, names};
 pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Visible), query.optional_id("parentId"));
     let ((view, parent), page) = both(words, query.page())?;
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let member = match view {
         View::Visible => Some(app.org.member_context(&permit).await?),
         View::All => app.org.member_context_if_any(&permit).await?,
