@@ -21,6 +21,7 @@ pub trait CompanyRules: Copy + Default + Serialize + Send + Sync + 'static {
     ) -> impl Future<Output = sqlx::Result<Option<Self>>> + Send;
 
     /// The rules of the permit's company.
+    #[expect(clippy::must_use_candidate, reason = "a future already is")]
     fn find(reads: &Reads, permit: &Permit) -> impl Future<Output = Result<Self, ApiError>> + Send {
         let row = Self::row(reads, permit.company);
         async { Ok(row.await?.unwrap_or_default()) }
