@@ -89,6 +89,16 @@ impl OpenApi {
         names.map(|name| name.parse().with_context(|| format!("{name} is not a status"))).collect()
     }
 
+    /// The ids of the operations that list a status.
+    #[must_use]
+    pub fn ids_with(&self, status: &str) -> Vec<&str> {
+        let paths = self.0.get("paths").and_then(Value::as_object).into_iter().flatten();
+        let operations = paths.flat_map(|(_, path)| path.as_object().into_iter().flatten());
+        let listing =
+            operations.filter(|(_, operation)| operation.pointer(&format!("/responses/{status}")).is_some());
+        listing.filter_map(|(_, operation)| operation.get("operationId")?.as_str()).collect()
+    }
+
     /// The `error` of every example in the document's shared responses.
     #[must_use]
     pub fn refusals(&self) -> Vec<&Value> {

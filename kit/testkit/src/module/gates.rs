@@ -315,11 +315,20 @@ pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]
         }
     }
     module.decide(|_| true);
-    let asking: Vec<&Operation> = operations.iter().filter(|operation| operation.asks_database).collect();
-    let replies = join_all(asking.iter().map(|operation| ask(module, operation))).await;
-    for (operation, reply) in asking.iter().zip(replies) {
+    let asking = operations.iter().filter(|operation| operation.asks_database);
+    // A subject's costly reads wait for each other.
+    let limited = module.document.ids_with("429");
+    let (costly, others): (Vec<_>, Vec<_>) = asking.partition(|operation| limited.contains(&operation.id));
+    let refused = async |operation: &Operation| {
+        let reply = ask(module, operation).await;
         refused_for(&reply, "postgres", &format!("no database for {}", operation.tail));
-    }
+    };
+    let one_by_one = async {
+        for operation in costly {
+            refused(operation).await;
+        }
+    };
+    tokio::join!(one_by_one, join_all(others.into_iter().map(refused)));
 }
 
 /// Checks that the response is 503 and names the dependency.
