@@ -34,7 +34,7 @@ async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
     folders::moves(&mut scene).await;
     folders::shares(&mut scene).await;
     documents::reads(&mut scene).await;
-    faults::too_many_at_once(&mut scene).await;
+    faults::too_many_at_once(&mut scene, "docs.documents, docs.folders").await;
     faults::switched_off(&mut scene).await;
     faults::without_its_tables(&mut scene).await;
     faults::without_authz(&mut scene).await;

@@ -65,17 +65,13 @@ pub(crate) async fn without_its_tables<M: Module>(scene: &mut Scene<M>) {
     scene.expect(Who::Admin, 200, M::READ, whole).await;
 }
 
-/// Six calls at once of each operation that limits them, while the module's tables cannot be read: two are refused.
-pub(crate) async fn too_many_at_once<M: Module>(scene: &mut Scene<M>) {
+/// Six calls at once of each operation that limits them, while the tables that they read are locked: two are refused.
+pub(crate) async fn too_many_at_once<M: Module>(scene: &mut Scene<M>, tables: &str) {
     let limited = scene.operations().into_iter().filter(|(_, documented)| documented.contains(&429));
     for (operation, _) in limited.collect::<Vec<_>>() {
         let owner = scene.platform.owner();
         let mut held = owner.begin().await.expect("a transaction");
-        let lock = format!(
-            "DO $$ BEGIN EXECUTE (SELECT 'LOCK TABLE ' || string_agg(format('%I.%I', schemaname, tablename), ', ')
-               || ' IN ACCESS EXCLUSIVE MODE' FROM pg_tables WHERE schemaname = '{}'); END $$",
-            M::KEY
-        );
+        let lock = format!("LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE");
         sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the owner may");
         let (company, call) = (scene.company.clone(), scene.sample(&operation));
         let mut asked: FuturesUnordered<_> =
