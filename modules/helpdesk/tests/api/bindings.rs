@@ -8,7 +8,8 @@ use helpdesk::bindings::row::BindingRow;
 use serde_json::{Value, json};
 use service::module::Parts;
 use service::two_store::Swept;
-use testkit::module::{gates, tuples::GRANTS};
+use testkit::module::gates;
+use testkit::module::tuples::{GRANTS, LOOKUP};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -331,4 +332,35 @@ async fn the_sweep_makes_rows_that_a_crash_left_agree_with_their_tuples_and_the_
     assert_eq!(sweep().await, Swept { removed: 2, ..Swept::default() });
     assert_eq!(world.count("SELECT active_bindings::bigint FROM helpdesk.admin_guard").await, 2);
     assert_eq!(world.count("SELECT count(*) FROM helpdesk.bindings").await, 2);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_settled_holds_up_no_other() {
+    let world = World::start().await;
+    let config = Config::read(&world.module.settings).expect("the settings of a test are right");
+    let worker = Parts::start(&config.module, Clock::system(), &CancellationToken::new()).expect("the parts");
+    let sweep = async || worker.two_store().sweep::<BindingRow>(Duration::ZERO).await;
+    for who in [ALICE, BOB, EVE] {
+        assert_eq!(world.bind(ADMIN, json!({ "memberId": world.people[who].member })).await.status, 201);
+    }
+    let desk = world.position("Desk", None);
+    assert_eq!(world.bind(ADMIN, json!({ "positionId": desk })).await.status, 201);
+    let pending = "UPDATE helpdesk.bindings SET state = 'pending', attempts = 1 WHERE member_id IS NOT NULL;
+                   UPDATE helpdesk.admin_guard SET active_bindings = 1";
+    world.module.execute(pending.to_owned()).await;
+    // authz answers about all tuples but that of the row which is settled first.
+    let first = world.people[ALICE].subject.clone();
+    world.module.authz.answer_with("POST", LOOKUP, move |request| {
+        if request.body.to_string().contains(&first) {
+            return (
+                503,
+                json!({ "error": { "code": "AUTHORIZATION_UNAVAILABLE", "message": "no", "details": {} } }),
+            );
+        }
+        (200, json!({ "data": { "standing": [true] } }))
+    });
+    assert_eq!(sweep().await.expect("two rows are settled"), Swept { kept: 2, left: 1, ..Swept::default() });
+    assert!(sweep().await.is_err(), "an outage for all rows is told");
+    world.answer_grants();
+    assert_eq!(sweep().await.expect("authz answers"), Swept { kept: 1, ..Swept::default() });
 }
