@@ -34,10 +34,13 @@ pub trait CompanyRules: Copy + Default + Serialize + Send + Sync + 'static {
         async { Ok(row.await?.unwrap_or_default()) }
     }
 
-    /// The rules of the transaction's company under a lock, so that two partial changes do not undo each other.
-    fn lock(tx: &mut CompanyTx) -> impl Future<Output = Result<Self, ApiError>> + Send;
+    /// Inserts the default as the company's row, unless it has one.
+    fn ensure(tx: &mut CompanyTx) -> impl Future<Output = Result<(), ApiError>> + Send;
 
-    /// Writes the rules of a row that [`Self::lock`] holds.
+    /// Reads the company's row, which exists, and locks it.
+    fn locked(tx: &mut CompanyTx) -> impl Future<Output = Result<Self, ApiError>> + Send;
+
+    /// Writes the rules of a row that [`Self::locked`] holds.
     fn save(self, tx: &mut CompanyTx) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
 
@@ -81,7 +84,10 @@ pub async fn update<R: CompanyRules>(
     Body(change): Body<R::Change>,
 ) -> Result<Data<CompanySettings<R>>, ApiError> {
     let mut tx = permit.begin(&core).await?;
-    let before = R::lock(&mut tx).await?;
+    // A lock, so that two partial changes do not undo each other; a row that is new here goes again with a transaction that
+    // turns out to change nothing.
+    R::ensure(&mut tx).await?;
+    let before = R::locked(&mut tx).await?;
     let rules = change.apply(before);
     let save = async |tx: &mut CompanyTx| rules.save(tx).await;
     tx.commit_change(&before, &rules, save, "settings.updated", format!("settings:{}", permit.company))

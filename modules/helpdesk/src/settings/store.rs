@@ -21,50 +21,44 @@ impl CompanyRules for TicketRules {
         .await
     }
 
-    async fn lock(tx: &mut CompanyTx) -> Result<Self, ApiError> {
-        lock(tx).await
+    async fn ensure(tx: &mut CompanyTx) -> Result<(), ApiError> {
+        let company = tx.company();
+        sqlx::query!(
+            "INSERT INTO helpdesk.settings(company_id, reopen_on_reporter_comment) VALUES ($1, $2)
+             ON CONFLICT (company_id) DO NOTHING",
+            company.as_uuid(),
+            Self::default().reopen_on_reporter_comment
+        )
+        .execute(tx.conn())
+        .await?;
+        Ok(())
+    }
+
+    async fn locked(tx: &mut CompanyTx) -> Result<Self, ApiError> {
+        let company = tx.company();
+        let locked = sqlx::query_as!(
+            Self,
+            r#"SELECT auto_close_resolved_days::bigint, reopen_on_reporter_comment, reporter_reopen_days::bigint
+               FROM helpdesk.settings WHERE company_id = $1 FOR UPDATE"#,
+            company.as_uuid()
+        )
+        .fetch_one(tx.conn())
+        .await?;
+        Ok(locked)
     }
 
     async fn save(self, tx: &mut CompanyTx) -> Result<(), ApiError> {
-        save(tx, self).await
+        sqlx::query!(
+            "UPDATE helpdesk.settings SET auto_close_resolved_days = $2::bigint, reopen_on_reporter_comment = $3,
+               reporter_reopen_days = $4::bigint, updated_at = now()
+             WHERE company_id = $1",
+            tx.company().as_uuid(),
+            self.auto_close_resolved_days,
+            self.reopen_on_reporter_comment,
+            self.reporter_reopen_days
+        )
+        .execute(tx.conn())
+        .await?;
+        Ok(())
     }
-}
-
-/// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
-/// gets one here, which goes again when the transaction turns out to change nothing.
-async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
-    let company = tx.company();
-    sqlx::query!(
-        "INSERT INTO helpdesk.settings(company_id, reopen_on_reporter_comment) VALUES ($1, $2)
-         ON CONFLICT (company_id) DO NOTHING",
-        company.as_uuid(),
-        TicketRules::default().reopen_on_reporter_comment
-    )
-    .execute(tx.conn())
-    .await?;
-    let locked = sqlx::query_as!(
-        TicketRules,
-        r#"SELECT auto_close_resolved_days::bigint, reopen_on_reporter_comment, reporter_reopen_days::bigint
-           FROM helpdesk.settings WHERE company_id = $1 FOR UPDATE"#,
-        company.as_uuid()
-    )
-    .fetch_one(tx.conn())
-    .await?;
-    Ok(locked)
-}
-
-/// Writes the rules of a row that [`lock`] holds.
-async fn save(tx: &mut CompanyTx, rules: TicketRules) -> Result<(), ApiError> {
-    sqlx::query!(
-        "UPDATE helpdesk.settings SET auto_close_resolved_days = $2::bigint, reopen_on_reporter_comment = $3,
-           reporter_reopen_days = $4::bigint, updated_at = now()
-         WHERE company_id = $1",
-        tx.company().as_uuid(),
-        rules.auto_close_resolved_days,
-        rules.reopen_on_reporter_comment,
-        rules.reporter_reopen_days
-    )
-    .execute(tx.conn())
-    .await?;
-    Ok(())
 }

@@ -23,62 +23,50 @@ impl CompanyRules for TimeRules {
         .await
     }
 
-    async fn lock(tx: &mut CompanyTx) -> Result<Self, ApiError> {
-        lock(tx).await
+    async fn ensure(tx: &mut CompanyTx) -> Result<(), ApiError> {
+        let rules = Self::default();
+        sqlx::query!(
+            "INSERT INTO timesheet.settings(company_id, enforce_billable_within_actual,
+               allow_billable_above_eight_hours, allowed_previous_weeks, allowed_future_weeks)
+             VALUES ($1, $2, $3, $4::bigint, $5::bigint) ON CONFLICT (company_id) DO NOTHING",
+            tx.company().as_uuid(),
+            rules.enforce_billable_within_actual,
+            rules.allow_billable_above_eight_hours,
+            rules.allowed_previous_weeks,
+            rules.allowed_future_weeks
+        )
+        .execute(tx.conn())
+        .await?;
+        Ok(())
+    }
+
+    async fn locked(tx: &mut CompanyTx) -> Result<Self, ApiError> {
+        let locked = sqlx::query_as!(
+            Self,
+            r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
+                 allowed_previous_weeks::bigint AS "allowed_previous_weeks!",
+                 allowed_future_weeks::bigint AS "allowed_future_weeks!"
+               FROM timesheet.settings WHERE company_id = $1 FOR UPDATE"#,
+            tx.company().as_uuid()
+        )
+        .fetch_one(tx.conn())
+        .await?;
+        Ok(locked)
     }
 
     async fn save(self, tx: &mut CompanyTx) -> Result<(), ApiError> {
-        save(tx, self).await
+        sqlx::query!(
+            "UPDATE timesheet.settings SET enforce_billable_within_actual = $2, allow_billable_above_eight_hours = $3,
+               allowed_previous_weeks = $4::bigint, allowed_future_weeks = $5::bigint, updated_at = now()
+             WHERE company_id = $1",
+            tx.company().as_uuid(),
+            self.enforce_billable_within_actual,
+            self.allow_billable_above_eight_hours,
+            self.allowed_previous_weeks,
+            self.allowed_future_weeks
+        )
+        .execute(tx.conn())
+        .await?;
+        Ok(())
     }
-}
-
-/// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
-/// gets one here, which goes again when the transaction turns out to change nothing.
-async fn lock(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
-    ensure(tx).await?;
-    let locked = sqlx::query_as!(
-        TimeRules,
-        r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
-             allowed_previous_weeks::bigint AS "allowed_previous_weeks!",
-             allowed_future_weeks::bigint AS "allowed_future_weeks!"
-           FROM timesheet.settings WHERE company_id = $1 FOR UPDATE"#,
-        tx.company().as_uuid()
-    )
-    .fetch_one(tx.conn())
-    .await?;
-    Ok(locked)
-}
-
-async fn ensure(tx: &mut CompanyTx) -> Result<(), ApiError> {
-    let rules = TimeRules::default();
-    sqlx::query!(
-        "INSERT INTO timesheet.settings(company_id, enforce_billable_within_actual,
-           allow_billable_above_eight_hours, allowed_previous_weeks, allowed_future_weeks)
-         VALUES ($1, $2, $3, $4::bigint, $5::bigint) ON CONFLICT (company_id) DO NOTHING",
-        tx.company().as_uuid(),
-        rules.enforce_billable_within_actual,
-        rules.allow_billable_above_eight_hours,
-        rules.allowed_previous_weeks,
-        rules.allowed_future_weeks
-    )
-    .execute(tx.conn())
-    .await?;
-    Ok(())
-}
-
-/// Writes the rules of a row that [`lock`] holds.
-async fn save(tx: &mut CompanyTx, rules: TimeRules) -> Result<(), ApiError> {
-    sqlx::query!(
-        "UPDATE timesheet.settings SET enforce_billable_within_actual = $2, allow_billable_above_eight_hours = $3,
-           allowed_previous_weeks = $4::bigint, allowed_future_weeks = $5::bigint, updated_at = now()
-         WHERE company_id = $1",
-        tx.company().as_uuid(),
-        rules.enforce_billable_within_actual,
-        rules.allow_billable_above_eight_hours,
-        rules.allowed_previous_weeks,
-        rules.allowed_future_weeks
-    )
-    .execute(tx.conn())
-    .await?;
-    Ok(())
 }
