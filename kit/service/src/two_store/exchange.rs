@@ -5,7 +5,9 @@ use contract::grants::{Op, Tuple};
 use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
-use super::{Exchange, Next, ROUNDS, TupleRow, TwoStore, changes, is_pending_but_removable, not_found};
+use super::{
+    Exchange, Next, ROUNDS, TupleRow, TwoStore, changes, is_pending_but_removable, not_found, to_the_end,
+};
 use crate::clients::grants::GrantRefused;
 use crate::contention::retried;
 use crate::{ApiError, CompanyCall};
@@ -35,7 +37,7 @@ impl TwoStore {
             if let Begun::Done(row) = self.begin_exchange(call, id, change).await? {
                 return Ok(row);
             }
-            if let Some(row) = retried(|| Box::pin(self.swap(call, id, change))).await? {
+            if let Some(row) = self.swapped(call, id, change).await? {
                 return Ok(row);
             }
         }
@@ -71,6 +73,17 @@ impl TwoStore {
             Some(state) if is_pending_but_removable::<E::Row>(state) => Err(changes()),
             Some(RowState::Pending { .. }) | None => Err(not_found::<E::Row>()),
         }
+    }
+
+    /// Runs [`Self::swap`] to its end.
+    async fn swapped<E: Exchange>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        change: &E,
+    ) -> Result<Option<E::Row>, ApiError> {
+        let (store, call, change) = (self.clone(), call.clone(), change.clone());
+        to_the_end(async move { retried(|| Box::pin(store.swap(&call, id, &change))).await }).await
     }
 
     /// Changes the tuples, then the row. `None` when another request settled the row or began another change of it.

@@ -174,7 +174,7 @@ pub struct Next {
 }
 
 /// A change of an `active` row's tuples.
-pub trait Exchange: Sync {
+pub trait Exchange: Clone + Send + Sync + 'static {
     /// The row's type.
     type Row: TupleRow;
 

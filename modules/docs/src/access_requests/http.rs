@@ -110,7 +110,8 @@ async fn meet<const AS_MANAGER: bool>(
         Some(share) => {
             right.level.check(share.role)?;
             right.level.check(request.role)?;
-            let raised = Raised { request, change: ChangeRole::<AS_MANAGER> { role: request.role, right } };
+            let change = ChangeRole::<AS_MANAGER> { role: request.role, right };
+            let raised = Raised { request: request.clone(), change };
             app.two_store().exchange(admitted, share.id.as_uuid(), &raised).await.map(drop)
         }
         None => {

@@ -30,16 +30,17 @@ impl<const AS_MANAGER: bool> NewRow for Given<'_, AS_MANAGER> {
 }
 
 /// A role change of an existing share for a request.
-pub(super) struct Raised<'a, const AS_MANAGER: bool> {
-    pub(super) request: &'a AccessRequest,
+#[derive(Clone)]
+pub(super) struct Raised<const AS_MANAGER: bool> {
+    pub(super) request: AccessRequest,
     pub(super) change: ChangeRole<AS_MANAGER>,
 }
 
-impl<const AS_MANAGER: bool> Exchange for Raised<'_, AS_MANAGER> {
+impl<const AS_MANAGER: bool> Exchange for Raised<AS_MANAGER> {
     type Row = Acted<AS_MANAGER>;
 
     async fn begin(&self, row: &Self::Row, tx: &mut AuditedTx) -> Result<bool, ApiError> {
-        check_open(tx.conn(), row.0.company, self.request).await?;
+        check_open(tx.conn(), row.0.company, &self.request).await?;
         self.change.begin(row, tx).await
     }
 

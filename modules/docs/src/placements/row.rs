@@ -134,6 +134,7 @@ impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
 }
 
 /// A move to another folder.
+#[derive(Clone)]
 pub(super) struct ChangeParent<const AS_MANAGER: bool>(pub(super) FolderId);
 
 impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {

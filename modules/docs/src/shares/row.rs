@@ -100,6 +100,7 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
 }
 
 /// A change of a share's role.
+#[derive(Clone)]
 pub(crate) struct ChangeRole<const AS_MANAGER: bool> {
     pub(crate) role: ShareRole,
     pub(crate) right: Right,

@@ -1,5 +1,7 @@
 //! Shares: given, changed and removed, with their tuples, refusals, and what remains when authz does not answer.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use service::two_store::STALE_AFTER;
 use uuid::Uuid;
@@ -54,6 +56,43 @@ async fn a_share_opens_a_document_to_a_member_a_position_or_a_group() {
         "grantedBy": "subject-1", "createdAt": first["createdAt"] });
     assert_eq!(first, &expected);
     assert_eq!(world.actions(&format!("document:{document}")).await[1..], ["share.created"; 3]);
+}
+
+/// The audit row of its last step waits for a lock while the client hangs up.
+#[tokio::test]
+async fn a_change_of_role_ends_even_if_its_client_hangs_up() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    let share = id(&world.share(1, &document, 2, "viewer").await);
+    let owner = world.module.database.owner_pool();
+    let mut held = owner.begin().await.expect("a transaction");
+    let lock = "LOCK TABLE audit.docs__events IN ACCESS EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *held).await.expect("the lock");
+    let tail = format!("/documents/{document}/shares/{share}");
+    let raised = tuple(&document, "editor", "user:subject-2");
+    tokio::select! {
+        reply = world.ask(1, "PUT", &tail, Some(json!({ "role": "editor" }))) => panic!("answered: {}", reply.text),
+        () = until(async || shares_of(&world, &document) == [raised.clone()]) => {}
+    }
+    let in_flight = "http_requests_in_flight{service=\"docs\"} 1\n";
+    until(async || world.module.api.get("/metrics").send().await.text.contains(in_flight)).await;
+    held.rollback().await.expect("the lock goes");
+    let settled = "SELECT count(*) FROM docs.shares WHERE state = 'active' AND role = 'editor'";
+    until(async || world.count(settled).await == 1).await;
+    assert_eq!(
+        world.actions(&format!("document:{document}")).await.last().expect("an action"),
+        "share.role_changed"
+    );
+}
+
+/// Waits until the state is reached, at most ten seconds.
+async fn until(reached: impl AsyncFn() -> bool) {
+    let looked = async {
+        while !reached().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), looked).await.expect("the state is reached");
 }
 
 #[tokio::test]
