@@ -1,6 +1,6 @@
 //! Keeps an administrator who can act: a removal is refused unless a remaining binding's tuple exists and authz lets a
-//! login behind it into the company now. The check runs while the company's guard row is locked, so that two concurrent removals cannot
-//! each rely on the binding that the other removes.
+//! login behind it into the company now. The check runs while the company's guard row is locked, so that two concurrent
+//! removals cannot each rely on the binding that the other removes.
 
 use std::time::Duration;
 
