@@ -135,6 +135,7 @@ impl Activity {
             }
             let may_go = self.may_go(now);
             let look = if may_go { deadline } else { deadline.min(now + IDLE_PATIENCE) };
+            let look = self.backlog.looks_again(now).map_or(look, |end| end.min(look));
             tokio::select! {
                 () = sleep_until(look) => {}
                 () = self.sooner.notified() => {}
@@ -195,6 +196,12 @@ impl Activity {
         if self.backlog.stall(Instant::now()) {
             self.sooner.notify_one();
         }
+    }
+
+    /// Records that the socket has taken everything after a flush that waited.
+    #[cold]
+    fn flushed(&self) {
+        self.backlog.take(0, Instant::now);
     }
 
     fn bytes_written<'a>(&self, length: usize, slices: impl Iterator<Item = &'a [u8]>) {
@@ -306,11 +313,13 @@ pub(crate) struct Watched<S> {
     socket: S,
     activity: Arc<Activity>,
     pausing: bool,
+    /// Whether the latest flush waited.
+    is_flush_blocked: bool,
 }
 
 impl<S> Watched<S> {
     pub(crate) const fn new(socket: S, activity: Arc<Activity>) -> Self {
-        Self { socket, activity, pausing: false }
+        Self { socket, activity, pausing: false, is_flush_blocked: false }
     }
 
     /// Records how many bytes of these slices were written.
@@ -386,7 +395,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
+        let polled = Pin::new(&mut self.socket).poll_flush(context);
+        if polled.is_pending() {
+            // TLS takes what the socket does not, so a client may stop reading without a write that waits.
+            self.is_flush_blocked = true;
+            self.activity.blocked();
+        } else if std::mem::take(&mut self.is_flush_blocked) {
+            self.activity.flushed();
+        }
+        polled
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

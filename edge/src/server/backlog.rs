@@ -57,7 +57,8 @@ impl Backlog {
         if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
             waiting.push(context.waker().clone());
         }
-        Poll::Pending
+        // It may have been cleared since the first look; from here on, clearing wakes.
+        if self.has_room() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Records that everything given was written to the socket, or belonged to streams that were reset.
@@ -83,6 +84,12 @@ impl Backlog {
     /// Records that the client has taken `bytes`.
     pub(crate) fn take(&self, bytes: usize, now: impl FnOnce() -> Instant) {
         self.lock().credit.moved(bytes, now);
+    }
+
+    /// When the connection's timer must look again although it was not told: until then [`Self::stall`] tells nothing
+    /// more, and the client may have taken something and stopped again.
+    pub(crate) fn looks_again(&self, now: Instant) -> Option<Instant> {
+        self.lock().told.map(|told| told + TELL_EVERY).filter(|end| *end > now)
     }
 
     /// When the client's credit runs out, if anything waits for it.
@@ -118,6 +125,22 @@ mod tests {
         backlog.clear();
         assert!(backlog.poll_room(context).is_ready());
         assert!(backlog.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn a_client_that_stops_again_soon_after_the_notice_is_looked_at_once_more() {
+        let (backlog, begun) = (Backlog::new(RATE), Instant::now());
+        assert_eq!(backlog.looks_again(begun), None);
+        backlog.give(1);
+        assert!(backlog.stall(begun), "the timer is told");
+        backlog.take(1, || begun);
+        assert_eq!(backlog.deadline(), None, "when it looks, the client has taken something");
+        let again = begun + Duration::from_millis(500);
+        assert!(!backlog.stall(again), "it is not told again so soon");
+        let end = begun + TELL_EVERY;
+        assert_eq!(backlog.looks_again(again), Some(end));
+        assert!(backlog.deadline().is_some_and(|deadline| deadline > end), "and then finds the deadline");
+        assert_eq!(backlog.looks_again(end), None);
     }
 
     #[test]
