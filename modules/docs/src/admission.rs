@@ -132,7 +132,7 @@ impl Admitted {
         Ok(())
     }
 
-    /// By what right a caller whom [`admit_sharing`] admitted shares the document.
+    /// The right with which a caller admitted by [`admit_sharing`] shares the document.
     pub(crate) const fn right(&self) -> Right {
         if self.managed {
             return Right::WHOLE;

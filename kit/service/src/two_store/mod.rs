@@ -119,8 +119,8 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
     /// tuples.
     const REMOVAL_MAY_BE_GIVEN_UP: bool = true;
 
-    /// Whether a `pending` row that authz was asked about can be removed like an `active` one: its tuples may exist, and
-    /// those whom they concern must be able to take them back. A request that works on the row goes first.
+    /// Whether a `pending` row that authz was asked about can be removed like an `active` one: its tuples may exist, so
+    /// callers must be able to revoke them. The removal waits for a request that is working on the row.
     const PENDING_MAY_BE_REMOVED: bool = false;
 
     /// `data` of the response that creates the row.

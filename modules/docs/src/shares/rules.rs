@@ -61,7 +61,7 @@ impl Level {
     }
 }
 
-/// By what right a caller gives, changes or removes shares.
+/// The right with which a caller gives, changes or removes shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
     /// Up to which role.

@@ -1,4 +1,4 @@
-//! What the history of a document tells whom.
+//! Which entries of a document's history each caller sees.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ async fn requests_for_access_and_folders_are_told_to_those_who_share_the_documen
     for hidden in [&folder, &secret, &world.people[4].member.to_string()] {
         assert!(!text.contains(hidden.as_str()), "{hidden} in {text}");
     }
-    // An editor who may not share, and whoever general access makes a viewer or an editor.
+    // An editor who may not share, and members who are viewers or editors by general access.
     set(json!({ "editorsCanShare": false })).await;
     assert_eq!(history(&world, 3, &document).await.len(), told.len() + 1);
     set(json!({ "editorsCanShare": true, "generalAccess": "company_view" })).await;

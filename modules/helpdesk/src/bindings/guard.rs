@@ -41,7 +41,7 @@ impl Guard<BindingRow> for LastAdministrator<'_> {
 }
 
 impl LastAdministrator<'_> {
-    /// Whether somebody who may act now is an administrator through any of these bindings.
+    /// Whether any of these bindings makes a login an administrator that authz admits now.
     async fn is_any_effective(&self, removed: &StoredBinding, left: &[BindingRow]) -> Result<bool, ApiError> {
         for wanted in parts(left.iter().map(|row| row.stored.principal)) {
             let found = self.org.lookup(removed.company, &wanted, self.correlation).await?;
@@ -54,7 +54,7 @@ impl LastAdministrator<'_> {
         Ok(false)
     }
 
-    /// Those of the bindings whose tuple exists: a revoked one makes nobody an administrator.
+    /// Keeps the bindings whose tuple exists; one whose tuple was revoked grants nothing.
     async fn granted(&self, rows: Vec<BindingRow>) -> Result<Vec<BindingRow>, ApiError> {
         let mut granted = Vec::with_capacity(rows.len());
         for part in rows.chunks(MAX_TUPLES) {

@@ -144,7 +144,7 @@ async fn property_5_whoever_cannot_act_is_no_administrator_who_can_act() {
     }
 }
 
-/// Alice and somebody of this kind, Bob, are administrators; she cannot be removed while he cannot act for this cause.
+/// Makes Alice and Bob administrators, Bob through a binding of this kind. Alice cannot be removed while Bob cannot act.
 async fn cannot_act(kind: &str, cause: &str) {
     let world = World::start().await;
     let (alice, bob) = (world.people[ALICE].member, world.people[BOB].member);
