@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, PgConnection, PgTransaction};
 use time::OffsetDateTime;
 
+use crate::fair_share::Use;
 use crate::{ApiError, Core};
 
 /// Most entries in one object's history: some 0.5 MiB of JSON. A longer history is cut to its latest entries.
@@ -40,6 +41,8 @@ pub struct AuditedTx {
     actor: String,
     correlation: Option<String>,
     confirmation: Option<Confirmation>,
+    /// The caller's share of the connections; given back after the connection.
+    _share: Option<Use>,
 }
 
 impl AuditedTx {
@@ -50,7 +53,12 @@ impl AuditedTx {
         correlation: Option<&str>,
     ) -> Self {
         let (actor, correlation) = (actor.to_owned(), correlation.map(ToOwned::to_owned));
-        Self { tx, service, actor, correlation, confirmation: None }
+        Self { tx, service, actor, correlation, confirmation: None, _share: None }
+    }
+
+    /// Holds a share of the connections until the transaction ends.
+    pub(crate) fn within(self, share: Use) -> Self {
+        Self { _share: Some(share), ..self }
     }
 
     /// Adds a check that runs after everything is written; the transaction commits only if it succeeds.

@@ -7,7 +7,7 @@ use contract::id::CompanyId;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{ApiError, AuditEvent, AuditedTx, Core, changes};
+use crate::{ApiError, AuditEvent, AuditedTx, changes};
 
 /// An [`AuditedTx`] whose rows belong to one company.
 #[must_use = "a transaction that is not committed is rolled back"]
@@ -17,13 +17,8 @@ pub struct CompanyTx {
 }
 
 impl CompanyTx {
-    pub(crate) async fn begin(
-        core: &Core,
-        company: CompanyId,
-        actor: &str,
-        correlation: Option<&str>,
-    ) -> Result<Self, ApiError> {
-        Ok(Self { tx: core.begin_as(actor, correlation).await?, company })
+    pub(crate) const fn of(tx: AuditedTx, company: CompanyId) -> Self {
+        Self { tx, company }
     }
 
     /// The permit's company.

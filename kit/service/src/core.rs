@@ -7,10 +7,11 @@ use bearer::{VerifiedTokens, Verifier};
 use contract::{Clock, CorrelationId, Subject};
 use sqlx::PgPool;
 use telemetry::{Metrics, Tracer};
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::db::PoolGauges;
+use crate::db::{ACQUIRE_TIMEOUT, PoolGauges};
+use crate::fair_share::{FairShare, Turns, Use};
 use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, Inside, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
 
@@ -57,7 +58,9 @@ pub struct CoreParts {
     /// Limits concurrent costly reads.
     pub read_limit: ReadLimit,
     /// Limits operations that hold a connection while they wait for another service.
-    pub(crate) holds: Arc<Semaphore>,
+    pub(crate) holds: Turns,
+    /// Limits the transactions of one caller.
+    pub(crate) transactions: FairShare,
     pub(crate) gauges: PoolGauges,
     pub(crate) limits: crate::layers::Limits,
 }
@@ -77,7 +80,9 @@ impl Core {
         let pool = crate::db::pool(&config.database);
         Ok(Self(Arc::new(CoreParts {
             name: config.name,
-            holds: holds(config.database.max_connections),
+            // The other half serves requests that need only the database.
+            holds: Turns::new(half(config.database.max_connections)),
+            transactions: share(config.database.max_connections),
             read_limit: ReadLimit::new(half(config.database.max_connections)),
             reads: Reads::of(&pool),
             pool,
@@ -97,16 +102,25 @@ impl Core {
     #[must_use]
     pub fn for_workers(&self) -> Self {
         let pool = self.workers.pool().clone();
-        let holds = holds(pool.options().get_max_connections());
-        Self(Arc::new(CoreParts { reads: Reads::keeping_none(&pool), pool, holds, ..CoreParts::clone(self) }))
+        let connections = pool.options().get_max_connections();
+        Self(Arc::new(CoreParts {
+            reads: Reads::keeping_none(&pool),
+            pool,
+            holds: Turns::new(half(connections)),
+            transactions: share(connections),
+            ..CoreParts::clone(self)
+        }))
     }
 
-    /// Opens a transaction whose changes are audited with `actor`.
+    /// Opens a transaction whose changes are audited with `actor`. One subject has at most half of the connections,
+    /// rounded up, so that others find one.
     ///
     /// # Errors
-    /// 503 when the database is unavailable.
+    /// 503 when the database is unavailable, or when the subject's own transactions take too long.
     pub async fn begin(&self, actor: &Subject, correlation: &CorrelationId) -> Result<AuditedTx, ApiError> {
-        self.begin_as(actor.as_str(), Some(correlation.as_str())).await
+        let share = self.share_of(actor).await?;
+        let tx = self.begin_as(actor.as_str(), Some(correlation.as_str())).await?;
+        Ok(tx.within(share))
     }
 
     /// Opens a transaction for work without a bearer (`system:<worker>`, an operator's account name).
@@ -117,13 +131,19 @@ impl Core {
         let tx = self.pool.begin().await?;
         Ok(AuditedTx::new(tx, self.name, actor, correlation))
     }
+
+    async fn share_of(&self, subject: &Subject) -> Result<Use, ApiError> {
+        let unavailable = || ApiError::unavailable("postgres");
+        let share = timeout(ACQUIRE_TIMEOUT, self.transactions.enter(subject.as_str())).await;
+        share.map_err(|_| unavailable())?.map_err(ApiError::internal)?.ok_or_else(unavailable)
+    }
 }
 
-/// Half of a pool, so that the other half serves requests that need only the database.
-fn holds(connections: u32) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(half(connections)))
+/// The transactions that one subject has at a time: half of the connections, rounded up.
+fn share(connections: u32) -> FairShare {
+    FairShare::new(half(connections.saturating_add(1)))
 }
 
 fn half(connections: u32) -> usize {
-    usize::try_from(connections / 2).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS)
+    usize::try_from(connections / 2).unwrap_or(usize::MAX)
 }

@@ -29,6 +29,7 @@ pub mod contention;
 pub mod core;
 pub mod db;
 pub mod error;
+mod fair_share;
 pub mod forgetting;
 pub mod idempotency;
 pub mod inside;

@@ -174,7 +174,7 @@ impl SubjectPermit {
     /// # Errors
     /// 503 when the database is unavailable.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
-        CompanyTx::begin(core, self.company, self.subject.as_str(), Some(self.correlation.as_str())).await
+        Ok(CompanyTx::of(core.begin(&self.subject, &self.correlation).await?, self.company))
     }
 }
 
@@ -190,13 +190,14 @@ impl SystemPermit {
     /// # Errors
     /// 503 when the database is unavailable.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
-        CompanyTx::begin(core, self.company, &format!("system:{}", self.worker), None).await
+        let tx = core.begin_as(&format!("system:{}", self.worker), None).await?;
+        Ok(CompanyTx::of(tx, self.company))
     }
 }
 
 impl CompanyCall {
     async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
-        CompanyTx::begin(core, self.company, self.subject.as_str(), Some(self.correlation.as_str())).await
+        Ok(CompanyTx::of(core.begin(&self.subject, &self.correlation).await?, self.company))
     }
 }
 

@@ -4,61 +4,32 @@
 //!
 //! A service's own questions are exempt: they stand for many subjects, whose requests were bounded where they entered.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
 use http::request::Parts;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::fair_share::{Turn, Turns};
 use crate::{ApiError, Caller, Core, Reader};
 
 /// Most costly reads of one subject, running and queued.
 pub const MAX_READS: usize = 4;
-/// Most subjects with a running or queued read: far more than a service holds requests.
-const MAX_SUBJECTS: usize = 10_000;
 
 /// Bounds the costly reads of one service. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct ReadLimit {
-    subjects: Arc<Mutex<HashMap<Subject, Reads>>>,
-    turns: Arc<Semaphore>,
-}
-
-/// The reads of one subject; a subject without reads has no entry.
-#[derive(Debug)]
-struct Reads {
-    count: usize,
-    turn: Arc<Semaphore>,
-}
+pub struct ReadLimit(Turns);
 
 /// The turn of one read; dropping it passes the turn on.
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
-pub struct ReadTurn {
-    _service: OwnedSemaphorePermit,
-    _own: OwnedSemaphorePermit,
-    _counted: Counted,
-}
-
-/// Counts a read until it is dropped.
-#[derive(Debug)]
-struct Counted {
-    limit: ReadLimit,
-    subject: Subject,
-}
+pub struct ReadTurn(#[expect(dead_code, reason = "held until the read is over")] Turn);
 
 impl ReadLimit {
     /// A limit of `turns` reads at a time, each of another subject.
     #[must_use]
     pub fn new(turns: usize) -> Self {
-        Self {
-            subjects: Arc::default(),
-            turns: Arc::new(Semaphore::new(turns.clamp(1, Semaphore::MAX_PERMITS))),
-        }
+        Self(Turns::new(turns))
     }
 
     /// Waits for the subject's turn.
@@ -66,11 +37,9 @@ impl ReadLimit {
     /// # Errors
     /// 429 when the subject already has [`MAX_READS`].
     pub async fn enter(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
-        let (counted, own) = self.count(subject)?;
-        let unavailable = |_| ApiError::unavailable("read_limit");
-        let own = own.acquire_owned().await.map_err(unavailable)?;
-        let service = Arc::clone(&self.turns).acquire_owned().await.map_err(unavailable)?;
-        Ok(ReadTurn { _service: service, _own: own, _counted: counted })
+        let turn = self.0.take(subject.as_str(), MAX_READS).await;
+        let turn = turn.map_err(|_| ApiError::unavailable("read_limit"))?;
+        turn.map(ReadTurn).ok_or(ApiError::RateLimited)
     }
 
     /// As [`Self::enter`], for any reader; an insider never waits.
@@ -81,41 +50,6 @@ impl ReadLimit {
         match reader {
             Reader::Insider => Ok(None),
             Reader::Subject(caller) => self.enter(&caller.subject).await.map(Some),
-        }
-    }
-
-    fn count(&self, subject: &Subject) -> Result<(Counted, Arc<Semaphore>), ApiError> {
-        let mut subjects = self.subjects();
-        let is_full = subjects.len() >= MAX_SUBJECTS;
-        let turn = match subjects.entry(subject.clone()) {
-            Entry::Occupied(known) if known.get().count >= MAX_READS => return Err(ApiError::RateLimited),
-            Entry::Occupied(mut known) => {
-                known.get_mut().count += 1;
-                Arc::clone(&known.get().turn)
-            }
-            Entry::Vacant(_) if is_full => return Err(ApiError::RateLimited),
-            Entry::Vacant(place) => Arc::clone(&place.insert(Reads { count: 1, turn: one() }).turn),
-        };
-        Ok((Counted { limit: self.clone(), subject: subject.clone() }, turn))
-    }
-
-    fn subjects(&self) -> MutexGuard<'_, HashMap<Subject, Reads>> {
-        self.subjects.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn one() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(1))
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut subjects = self.limit.subjects();
-        if let Entry::Occupied(mut known) = subjects.entry(self.subject.clone()) {
-            known.get_mut().count = known.get().count.saturating_sub(1);
-            if known.get().count == 0 {
-                known.remove();
-            }
         }
     }
 }
@@ -170,7 +104,7 @@ mod tests {
         for other in others {
             drop(other.await.expect("one after the other"));
         }
-        assert!(limit.subjects().is_empty(), "nothing is kept of who reads no more");
+        assert!(limit.0.is_unused(), "nothing is kept of who reads no more");
     }
 
     #[tokio::test]
@@ -184,17 +118,5 @@ mod tests {
         assert!(matches!(limit.enter(&ann).await, Err(ApiError::RateLimited)));
         drop(waiting.pop());
         assert!(waits(&mut Box::pin(limit.enter(&ann))).await, "there is room for one again");
-    }
-
-    #[tokio::test]
-    async fn the_table_of_subjects_has_a_limit() {
-        let limit = ReadLimit::new(1);
-        let counted: Vec<_> = (0..MAX_SUBJECTS)
-            .map(|number| limit.count(&subject(&format!("s{number}"))).expect("room"))
-            .collect();
-        assert!(matches!(limit.count(&subject("one more")), Err(ApiError::RateLimited)));
-        assert!(limit.count(&subject("s0")).is_ok(), "who is known may have more");
-        drop(counted);
-        assert!(limit.count(&subject("one more")).is_ok());
     }
 }

@@ -22,6 +22,15 @@ pub(super) async fn bindings(scene: &mut Scene) {
     ] {
         scene.refused(Who::Admin, 422, word, BIND, Call::of(body)).await;
     }
+    let many = format!(
+        "INSERT INTO helpdesk.bindings(id, company_id, binding_kind, group_id, tier, state, granted_by)
+         SELECT gen_random_uuid(), '{}', 'group', gen_random_uuid(), 'editor', 'active', 'x'
+         FROM generate_series(1, 1000)",
+        scene.company
+    );
+    scene.execute(many).await;
+    scene.refused(Who::Admin, 422, "TOO_MANY_BINDINGS", BIND, Call::of(json!({ "groupId": group }))).await;
+    scene.execute("DELETE FROM helpdesk.bindings WHERE granted_by = 'x'".to_owned()).await;
     for (operation, id) in [(POSITIONS, &position), (GROUPS, &group), (MEMBERS, &alice)] {
         scene.refused(Who::Admin, 404, "NOT_FOUND", operation, Call::about(id)).await;
         let wrong = Call { query: "?tier=member".to_owned(), ..Call::about(id) };

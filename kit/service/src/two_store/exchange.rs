@@ -93,7 +93,8 @@ impl TwoStore {
         id: Uuid,
         change: &E,
     ) -> Result<Option<E::Row>, ApiError> {
-        let mut locked = Locked::take_for_exchange::<E::Row>(&self.core, call.company, id).await?;
+        let mut locked =
+            Locked::take_for_exchange::<E::Row>(&self.core, call.subject.as_str(), call.company, id).await?;
         let (row, state) = match locked.read::<E::Row>().await? {
             Some((row, state @ RowState::Exchanging { .. })) => (row, state),
             Some((_, RowState::Active)) => return Ok(None),

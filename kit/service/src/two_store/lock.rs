@@ -3,14 +3,12 @@
 //! Grants are rare, so a new connection for each costs less than the risk of a lock that outlives its operation in the
 //! pool.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use contract::grants::{Op, Tuple};
 use contract::id::CompanyId;
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
@@ -18,6 +16,7 @@ use super::TupleRow;
 use crate::clients::authz::AuthzClient;
 use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused, Taken};
 use crate::db::{ACQUIRE_TIMEOUT, LOCK_NOT_HAD, has_state};
+use crate::fair_share::Turn;
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
 
@@ -49,7 +48,7 @@ impl RowState {
 pub(super) struct Locked {
     conn: Option<PoolConnection<Postgres>>,
     /// Bounds the connections that wait for authz or for another row's lock.
-    hold: Option<OwnedSemaphorePermit>,
+    hold: Option<Turn>,
     company: CompanyId,
     id: Uuid,
     /// When a call with an unknown outcome began.
@@ -57,28 +56,30 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// Locks the row, waiting up to the role's lock timeout.
+    /// Locks the row for `by`, waiting up to the role's lock timeout.
     pub(super) async fn take<R: TupleRow>(
         core: &Core,
+        by: &str,
         company: CompanyId,
         id: Uuid,
     ) -> Result<Self, ApiError> {
-        let (hold, conn) = closing(core).await?;
+        let (hold, conn) = closing(core, by).await?;
         Self::wait::<R>(hold, conn, company, id).await.map_err(ApiError::from)
     }
 
     /// Locks the row for an exchange: a lock timeout is 409, because others are changing the row.
     pub(super) async fn take_for_exchange<R: TupleRow>(
         core: &Core,
+        by: &str,
         company: CompanyId,
         id: Uuid,
     ) -> Result<Self, ApiError> {
-        let (hold, conn) = closing(core).await?;
+        let (hold, conn) = closing(core, by).await?;
         Self::wait::<R>(hold, conn, company, id).await.map_err(waited_in_vain)
     }
 
     async fn wait<R: TupleRow>(
-        hold: OwnedSemaphorePermit,
+        hold: Turn,
         mut conn: PoolConnection<Postgres>,
         company: CompanyId,
         id: Uuid,
@@ -93,10 +94,11 @@ impl Locked {
     /// Locks the row if no other operation holds the lock.
     pub(super) async fn try_take<R: TupleRow>(
         core: &Core,
+        by: &str,
         company: CompanyId,
         id: Uuid,
     ) -> Result<Option<Self>, ApiError> {
-        let (hold, mut conn) = closing(core).await?;
+        let (hold, mut conn) = closing(core, by).await?;
         let had: bool =
             sqlx::query_scalar("SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))")
                 .bind(name::<R>(id))
@@ -226,13 +228,14 @@ impl Drop for Locked {
     }
 }
 
-/// A connection that will not return to the pool, and a permit that bounds their number.
-async fn closing(core: &Core) -> Result<(OwnedSemaphorePermit, PoolConnection<Postgres>), ApiError> {
-    let hold = timeout(ACQUIRE_TIMEOUT, Arc::clone(&core.holds).acquire_owned()).await;
-    let hold = hold.map_err(|_| ApiError::unavailable("postgres"))?.map_err(ApiError::internal)?;
+/// A connection that will not return to the pool, and the turn that bounds their number: one for each subject.
+async fn closing(core: &Core, by: &str) -> Result<(Turn, PoolConnection<Postgres>), ApiError> {
+    let unavailable = || ApiError::unavailable("postgres");
+    let turn = timeout(ACQUIRE_TIMEOUT, core.holds.take(by, usize::MAX)).await.map_err(|_| unavailable())?;
+    let turn = turn.map_err(ApiError::internal)?.ok_or_else(unavailable)?;
     let mut conn = core.pool.acquire().await?;
     conn.close_on_drop();
-    Ok((hold, conn))
+    Ok((turn, conn))
 }
 
 /// Maps a lock timeout to 409.

@@ -357,7 +357,7 @@ impl TwoStore {
         id: Uuid,
         attempt: Option<&Attempt>,
     ) -> Result<Granted<R>, ApiError> {
-        let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
+        let mut locked = Locked::take::<R>(&self.core, call.subject.as_str(), call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             Some((row, RowState::Active | RowState::Exchanging { .. })) => return Ok(Granted::Before(row)),
             Some((_, RowState::Revoking { .. })) => {
@@ -425,12 +425,10 @@ impl TwoStore {
             return tx.commit_phase().await;
         }
         let state = lock::state::<R>(tx.conn(), call.company, id).await?;
-        if state.is_some_and(is_pending_but_removable::<R>) {
-            guard.admit(&row, &mut tx).await?;
-            return tx.unchanged().await;
-        }
         tx.unchanged().await?;
         match state {
+            // Nothing relies on a row that was never confirmed, so the guard is not asked.
+            Some(state) if is_pending_but_removable::<R>(state) => Ok(()),
             // Either this resumes the row, or another request made it `active` again and the next round handles it.
             Some(RowState::Revoking { .. } | RowState::Active) => Ok(()),
             Some(RowState::Exchanging { .. }) => Err(changes()),
@@ -440,7 +438,7 @@ impl TwoStore {
 
     /// Revokes the tuples, then deletes the row. `None` when another request made the row `active` again.
     async fn revoke<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
-        let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
+        let mut locked = Locked::take::<R>(&self.core, call.subject.as_str(), call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             Some((row, state @ RowState::Revoking { .. })) => (row, state),
             Some((row, state)) if is_pending_but_removable::<R>(state) => (row, state),

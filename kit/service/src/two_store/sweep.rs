@@ -150,7 +150,7 @@ impl TwoStore {
         id: Uuid,
         stale_after: Duration,
     ) -> Result<Verdict, ApiError> {
-        let Some(mut locked) = Locked::try_take::<R>(&self.core, company, id).await? else {
+        let Some(mut locked) = Locked::try_take::<R>(&self.core, ACTOR, company, id).await? else {
             return Ok(Verdict::Leave);
         };
         let Some((row, state)) = locked.read::<R>().await? else { return Ok(Verdict::Leave) };

@@ -69,7 +69,7 @@ impl TwoStore {
     /// Removes the tuples, then the row.
     async fn take<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<Ended, ApiError> {
         let Withdrawal { company, actor, reason, correlation } = *withdrawal;
-        let mut locked = Locked::take::<R>(&self.core, company, id).await?;
+        let mut locked = Locked::take::<R>(&self.core, &company.to_string(), company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             None => return Ok(Ended::Gone),
             Some((_, RowState::Active)) => return Ok(Ended::Again),

@@ -1,12 +1,13 @@
 //! A service's loops: the effect of a failure, a panic and a stop.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use contract::Clock;
+use contract::{Clock, CorrelationId, Subject};
 use service::layers::Limits;
 use service::workers::{Next, Pace, Step};
 use service::{Core, ServiceConfig};
@@ -213,6 +214,32 @@ async fn busy_workers_leave_the_requests_their_connections_and_the_other_way_rou
         assert!(busy.try_acquire().is_none());
         sqlx::query("SELECT 1").execute(free).await.expect("the other pool has its own");
     }
+    service.end().await;
+}
+
+#[tokio::test]
+async fn one_caller_leaves_connections_for_the_next() {
+    let service = Running::start(PATIENCE).await;
+    let core = &service.core;
+    let [ann, bob] = ["ann", "bob"].map(|name| Subject::parse(name).expect("a subject"));
+    let correlation = CorrelationId::generate();
+    let connections = core.pool.options().get_max_connections();
+    let mut held = Vec::new();
+    for _ in 0..connections.div_ceil(2) {
+        held.push(soon(core.begin(&ann, &correlation)).await.expect("her share"));
+    }
+    let mut over = Box::pin(core.begin(&ann, &correlation));
+    assert!(
+        poll_fn(|context| Poll::Ready(over.as_mut().poll(context).is_pending())).await,
+        "it waits for hers"
+    );
+    for _ in 0..connections / 2 {
+        held.push(soon(core.begin(&bob, &correlation)).await.expect("there is one left"));
+    }
+    held.pop().expect("one of his").unchanged().await.expect("the database");
+    held.remove(0).unchanged().await.expect("the database");
+    soon(over).await.expect("hers has ended").unchanged().await.expect("the database");
+    drop(held);
     service.end().await;
 }
 

@@ -1,5 +1,5 @@
-//! Closes tickets that have been resolved for as long as their company's rules say. The actor of the audit rows is
-//! `system:auto-close`; the notice is posted on behalf of the reporter.
+//! Closes tickets that have been resolved, without a change or a public comment, for as long as their company's rules say.
+//! The actor of the audit rows is `system:auto-close`; the notice is posted on behalf of the reporter.
 
 mod store;
 

@@ -15,6 +15,7 @@ pub(super) struct Due {
     pub(super) number: i64,
     pub(super) reporter_kc_sub: String,
     resolved_at: OffsetDateTime,
+    updated_at: OffsetDateTime,
 }
 
 impl Due {
@@ -27,16 +28,18 @@ impl Due {
     }
 }
 
-/// Finds due tickets in all companies that close tickets automatically, ordered by company.
+/// Finds due tickets in all companies that close tickets automatically, ordered by company: those that were resolved, and
+/// last changed, as long ago as the company's rules say.
 pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Result<Vec<Due>, ApiError> {
     let due = sqlx::query_as!(
         Due,
-        r#"SELECT t.id, t.company_id, t.number, t.reporter_kc_sub, t.resolved_at AS "resolved_at!"
+        r#"SELECT t.id, t.company_id, t.number, t.reporter_kc_sub, t.resolved_at AS "resolved_at!", t.updated_at
            FROM helpdesk.settings s
            CROSS JOIN LATERAL (
-             SELECT id, company_id, number, reporter_kc_sub, resolved_at FROM helpdesk.tickets
+             SELECT id, company_id, number, reporter_kc_sub, resolved_at, updated_at FROM helpdesk.tickets
              WHERE company_id = s.company_id AND status = 'resolved'
                AND resolved_at <= $1::timestamptz - make_interval(days => s.auto_close_resolved_days)
+               AND updated_at <= $1 - make_interval(days => s.auto_close_resolved_days)
              ORDER BY resolved_at, id LIMIT $2) AS t
            WHERE s.auto_close_resolved_days IS NOT NULL LIMIT $2"#,
         now,
@@ -45,14 +48,15 @@ pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Resul
     Ok(due.fetch_all(pool).await?)
 }
 
-/// Closes a ticket that is still resolved since the moment that was read; otherwise returns false.
+/// Closes a ticket that nobody has changed since it was read; otherwise returns false.
 pub(super) async fn close(tx: &mut CompanyTx, ticket: &Due) -> Result<bool, ApiError> {
     let closed = sqlx::query!(
         "UPDATE helpdesk.tickets SET status = 'closed', resolved_at = NULL, updated_at = GREATEST(updated_at, now())
-         WHERE company_id = $1 AND id = $2 AND status = 'resolved' AND resolved_at = $3",
+         WHERE company_id = $1 AND id = $2 AND status = 'resolved' AND resolved_at = $3 AND updated_at = $4",
         tx.company().as_uuid(),
         ticket.id,
-        ticket.resolved_at
+        ticket.resolved_at,
+        ticket.updated_at
     )
     .execute(tx.conn())
     .await?;

@@ -1,7 +1,6 @@
 //! Lists, creates and removes bindings.
 
 use axum::extract::State;
-use axum::response::Response;
 use contract::Principal;
 use serde_json::json;
 use service::clients::org::FoundPrincipal;
@@ -12,17 +11,15 @@ use service::{ApiError, Body, Data, Permit, Query};
 
 use super::guard::LastAdministrator;
 use super::row::{BindingRow, NewBinding};
-use super::rules::{Binding, BindingBody, BoundTier, MAX_BINDINGS};
+use super::rules::{Binding, BindingBody, BoundTier};
 use super::{relinked, store};
 use crate::App;
-use crate::tickets::list::{answer, cut};
 use crate::tickets::names::Names;
 
-pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Response, ApiError> {
-    let (found, is_truncated) = cut(store::list(&app.core.pool, &permit).await?, MAX_BINDINGS);
+pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Data<Vec<Binding>>, ApiError> {
+    let found = store::list(&app.core.pool, &permit).await?;
     let names = Names::of_all(&app, &permit, found.iter().map(|binding| binding.principal)).await;
-    let shown: Vec<Binding> = found.into_iter().map(|binding| binding.shown(&names)).collect();
-    Ok(answer(shown, is_truncated))
+    Ok(Data(found.into_iter().map(|binding| binding.shown(&names)).collect()))
 }
 
 pub(crate) async fn create(

@@ -7,18 +7,18 @@ use contract::id::CompanyId;
 use contract::{Clock, Principal};
 use serde_json::{Value, json};
 use service::clients::org::FoundPrincipal;
-use service::refusal::conflict;
+use service::refusal::{broken, conflict};
 use service::two_store::{NewRow, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::{Binding, BindingId, BoundTier, StoredBinding};
+use super::rules::{Binding, BindingId, BoundTier, MAX_BINDINGS, StoredBinding};
 use super::store;
 use crate::KEY;
 use crate::tickets::names::Names;
 
-/// How often an insertion looks for the row that it conflicted with.
+/// How often an insertion starts over because of a row that it conflicted with.
 const MAX_LOOKS: usize = 3;
 
 /// A stored binding, as `service::two_store` handles it.
@@ -73,6 +73,7 @@ impl BindingRow {
 impl TupleRow for BindingRow {
     const TABLE: &'static str = "helpdesk.bindings";
     const NOUN: &'static str = "binding";
+    const PENDING_MAY_BE_REMOVED: bool = true;
     type Shown = Binding;
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
@@ -152,16 +153,20 @@ impl NewRow for NewBinding {
 
     async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
         let made = &self.0;
+        store::lock(tx, made.company).await?;
         for _ in 0..MAX_LOOKS {
-            if store::insert(tx, made).await? {
-                return Ok(made.id.as_uuid());
-            }
-            // The conflicting row may be gone by now.
             match store::of(tx.conn(), made.company, made.principal, made.tier).await? {
                 Some((id, state)) if state == Self::PENDING => return Ok(id),
                 Some(_) => return Err(exists(made)),
                 None => {}
             }
+            if store::count(tx, made.company).await? >= MAX_BINDINGS {
+                return Err(too_many());
+            }
+            if store::insert(tx, made).await? {
+                return Ok(made.id.as_uuid());
+            }
+            // The conflicting row, of the same login, may be gone by now.
         }
         Err(ApiError::unavailable("postgres"))
     }
@@ -169,6 +174,10 @@ impl NewRow for NewBinding {
 
 impl NewBinding {
     const PENDING: &'static str = <BindingRow as TupleRow>::STATES.pending;
+}
+
+fn too_many() -> ApiError {
+    broken("TOO_MANY_BINDINGS", "at most 1000 bindings", Value::Null)
 }
 
 fn exists(made: &StoredBinding) -> ApiError {

@@ -13,7 +13,7 @@ contract::typed_id!(
     BindingId
 );
 
-/// Most bindings in one list.
+/// Most bindings of a company, so that its list and the check of its administrators see all of them.
 pub const MAX_BINDINGS: usize = 1_000;
 
 contract::words! {

@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{BoundTier, MAX_BINDINGS, StoredBinding};
+use super::rules::{BoundTier, StoredBinding};
 
 struct Row {
     id: Uuid,
@@ -55,12 +55,11 @@ macro_rules! bindings {
     };
 }
 
-/// Lists bindings whose tuples exist or may exist; reads one more than a list may have, to detect truncation.
+/// Lists bindings whose tuples exist or may exist, oldest first.
 pub(super) async fn list(pool: &PgPool, permit: &Permit) -> Result<Vec<StoredBinding>, ApiError> {
     let rows = bindings!(
-        "WHERE company_id = $1 AND state <> 'pending' ORDER BY created_at, id LIMIT $2",
-        permit.company.as_uuid(),
-        i64::try_from(MAX_BINDINGS).map_err(ApiError::internal)? + 1
+        "WHERE company_id = $1 AND state <> 'pending' ORDER BY created_at, id",
+        permit.company.as_uuid()
     )
     .fetch_all(pool)
     .await?;
@@ -96,6 +95,22 @@ pub(super) async fn of(
     .fetch_optional(executor)
     .await?;
     Ok(found.map(|found| (found.id, found.state)))
+}
+
+/// Locks the company's bindings against other insertions until the transaction ends.
+pub(super) async fn lock(tx: &mut AuditedTx, company: CompanyId) -> Result<(), ApiError> {
+    let name = format!("helpdesk.bindings:{company}");
+    sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(tx.conn()).await?;
+    Ok(())
+}
+
+/// The number of bindings of the company, in any state.
+pub(super) async fn count(tx: &mut AuditedTx, company: CompanyId) -> Result<usize, ApiError> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM helpdesk.bindings WHERE company_id = $1"#,
+        company.as_uuid()
+    );
+    usize::try_from(count.fetch_one(tx.conn()).await?).map_err(ApiError::internal)
 }
 
 /// Adds a `pending` binding; returns false when the principal is already bound to this tier, in any state.
@@ -310,11 +325,9 @@ pub(super) async fn other_administrators(
     beside: Uuid,
 ) -> Result<Vec<StoredBinding>, ApiError> {
     let rows = bindings!(
-        "WHERE company_id = $1 AND tier = 'admin' AND state = 'active' AND id <> $2
-         ORDER BY created_at, id LIMIT $3",
+        "WHERE company_id = $1 AND tier = 'admin' AND state = 'active' AND id <> $2 ORDER BY created_at, id",
         company.as_uuid(),
-        beside,
-        i64::try_from(MAX_BINDINGS).map_err(ApiError::internal)?
+        beside
     )
     .fetch_all(tx.conn())
     .await?;

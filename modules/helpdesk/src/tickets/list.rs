@@ -37,7 +37,7 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
 }
 
 /// Returns the first rows, and whether there were more.
-pub(crate) fn cut<T>(mut rows: Vec<T>, max: usize) -> (Vec<T>, bool) {
+fn cut<T>(mut rows: Vec<T>, max: usize) -> (Vec<T>, bool) {
     let is_truncated = rows.len() > max;
     rows.truncate(max);
     (rows, is_truncated)

@@ -2,8 +2,10 @@
 //! in lists. Shows at most the newest [`MAX_ROWS`](super::rules::MAX_ROWS) results, last change first.
 //!
 //! A search reads a bounded number of tickets, however common its words and however wide its filters. Words are looked
-//! up from the newest ticket on ([`super::words`]). When more than [`FEW`] tickets have the words and more than [`FEW`]
-//! pass the filters, only the newest of one side are read, and the response says that there may be more.
+//! up from the newest ticket on ([`super::words`]), or in the newest tickets that pass the filters: always for callers
+//! who search their own tickets, whose search must not tell by its time which words others' tickets have, and for agents
+//! when the words are frequent. When more tickets have the words and pass the filters than are read, the response says
+//! that there may be more.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -27,11 +29,14 @@ const MAX_QUERY: usize = 200;
 /// Tickets that a search always reads one by one, whether they come from the words or from the filters: a few
 /// milliseconds. When both sides have more, the filters are applied to the newest [`FEW`] with the words.
 const FEW: i64 = 1_500;
-/// Dense words are looked for in the newest [`MANY`] tickets that pass the filters instead.
+/// Frequent words, and the words of one's own tickets, are looked for in the newest [`MANY`] tickets that pass the filters
+/// instead.
 const MANY: i64 = 5_000;
-/// Words are dense when at least every fifth ticket has them: then the newest [`MANY`] tickets that pass the filters
+/// The newest tickets with the words that tell whether the words are frequent.
+const SAMPLE: i64 = 200;
+/// Words are frequent when at least every fifth ticket has them: then the newest [`MANY`] tickets that pass the filters
 /// contain as many results as a search shows.
-const DENSE: i64 = 5;
+const FREQUENT: i64 = 5;
 
 /// The filter on assignees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +149,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Runs the search. The statements are planned for their values each time, because the best index depends on the
-/// filters. No table is read in full.
+/// Runs the search.
 async fn find(
     pool: &PgPool,
     permit: &Permit,
@@ -153,19 +157,12 @@ async fn find(
     scope: &Scope<'_>,
 ) -> Result<Found, ApiError> {
     let mut tx = pool.begin().await?;
-    sqlx::query!(
-        "SELECT set_config('plan_cache_mode', 'force_custom_plan', true) AS planned,
-           set_config('enable_seqscan', 'off', true) AS scanned, set_config('jit', 'off', true) AS compiled"
-    )
-    .fetch_one(&mut *tx)
-    .await?;
+    let query = words::query(&mut tx, filters.words.as_ref()).await?;
     let ask = Ask::new(permit, filters, scope);
-    let found = match &filters.words {
-        None => Found { ids: newest(&mut tx, &ask, one_more()?).await?, is_cut: false },
-        Some(words) => match words::query(&mut tx, words).await? {
-            Some(query) => with_words(&mut tx, &ask, &query).await?,
-            None => Found { ids: Vec::new(), is_cut: false },
-        },
+    let found = match (&filters.words, query) {
+        (None, _) => Found { ids: newest(&mut tx, &ask, one_more()?).await?, is_cut: false },
+        (Some(_), Some(query)) => with_words(&mut tx, &ask, &query).await?,
+        (Some(_), None) => Found { ids: Vec::new(), is_cut: false },
     };
     tx.commit().await?;
     Ok(found)
@@ -181,26 +178,37 @@ async fn with_words(conn: &mut PgConnection, ask: &Ask<'_>, query: &WordQuery) -
         let hits = words::newest(conn, ask.company, query, one_more()?).await?;
         return Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: false });
     }
-    // How long it takes to look up the words tells how many tickets of others have them.
-    let own = if ask.sees_all { None } else { Some(newest(conn, ask, MANY + 1).await?) };
-    if let Some(own) = own.as_ref().filter(|own| !is_over(own.len(), FEW)) {
-        let ids = words::within(conn, ask.company, query, own, one_more()?).await?;
-        return Ok(Found { ids, is_cut: false });
+    if !ask.sees_all {
+        return of_own(conn, ask, query).await;
+    }
+    let sample = words::newest(conn, ask.company, query, SAMPLE + 1).await?;
+    if !is_over(sample.len(), SAMPLE) {
+        return Ok(Found { ids: among(conn, ask, &sample).await?, is_cut: false });
+    }
+    if are_frequent(&sample) {
+        return within(conn, ask, query, MANY).await;
     }
     let mut hits = words::newest(conn, ask.company, query, FEW + 1).await?;
     if !is_over(hits.len(), FEW) {
         return Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: false });
     }
-    let passing = match own {
-        Some(own) => own,
-        None => newest(conn, ask, if are_dense(&hits) { MANY } else { FEW } + 1).await?,
-    };
-    if are_dense(&hits) || !is_over(passing.len(), FEW) {
-        let ids = words::within(conn, ask.company, query, &passing, one_more()?).await?;
-        return Ok(Found { ids, is_cut: is_over(passing.len(), MANY) });
+    if count(conn, ask, FEW + 1).await? <= FEW {
+        return within(conn, ask, query, FEW).await;
     }
     hits.pop();
     Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: true })
+}
+
+/// Searches the caller's own tickets: the newest [`MANY`], and where there are more, those with the words.
+async fn of_own(conn: &mut PgConnection, ask: &Ask<'_>, query: &WordQuery) -> Result<Found, ApiError> {
+    let found = within(conn, ask, query, MANY).await?;
+    if !found.is_cut || found.ids.len() > MAX_ROWS {
+        return Ok(found);
+    }
+    let hits = words::newest(conn, ask.company, query, FEW).await?;
+    let ids = among(conn, ask, &hits).await?;
+    let is_cut = is_over(hits.len(), FEW - 1);
+    Ok(if !is_cut || ids.len() > found.ids.len() { Found { ids, is_cut } } else { found })
 }
 
 fn is_over(found: usize, limit: i64) -> bool {
@@ -208,18 +216,18 @@ fn is_over(found: usize, limit: i64) -> bool {
 }
 
 /// Whether hits, given newest first, are close together.
-fn are_dense(hits: &[Hit]) -> bool {
+fn are_frequent(hits: &[Hit]) -> bool {
     let ends = hits.first().zip(hits.last());
     let hits = i64::try_from(hits.len()).unwrap_or(i64::MAX);
-    ends.is_some_and(|(newest, oldest)| newest.number - oldest.number < hits.saturating_mul(DENSE))
+    ends.is_some_and(|(newest, oldest)| newest.number - oldest.number < hits.saturating_mul(FREQUENT))
 }
 
-/// Selects the ids of tickets that pass the filters and that the caller may see, last change first; the head names the
-/// tables and begins the condition.
+/// Selects the tickets that pass the filters and that the caller may see, last change first; the head names the columns
+/// and tables and begins the condition, the tail follows the limit.
 macro_rules! passing {
-    ($head:literal, $ask:expr, $limit:expr $(, $own:expr)?) => {
-        sqlx::query_scalar!(
-            "SELECT t.id " + $head + "
+    ($kind:ident, $head:literal, $tail:literal, $ask:expr, $limit:expr $(, $own:expr)*) => {
+        sqlx::$kind!(
+            $head + "
              t.company_id = $1 AND ($2::text IS NULL OR t.status = $2) AND ($3::text IS NULL OR t.priority = $3)
                AND ($4::bool OR t.reporter_member_id = $5::uuid OR t.assignee_member_id = $5
                  OR t.assignee_position_id = ANY($6::uuid[]) OR t.assignee_group_id = ANY($7::uuid[]))
@@ -228,7 +236,7 @@ macro_rules! passing {
                AND (NOT $9::bool OR t.assignee_kind IS NULL)
                AND ($10::uuid IS NULL OR t.assignee_member_id = $10 OR t.assignee_position_id = $10
                  OR t.assignee_group_id = $10)
-             ORDER BY t.updated_at DESC, t.id LIMIT $11",
+             ORDER BY t.updated_at DESC, t.id LIMIT $11" + $tail,
             $ask.company,
             $ask.filters.status.map(Status::word),
             $ask.filters.priority.map(Priority::word),
@@ -240,14 +248,53 @@ macro_rules! passing {
             $ask.filters.assignee == Assignee::Unassigned,
             $ask.of,
             $limit
-            $(, $own)?
+            $(, $own)*
         )
     };
 }
 
 /// Selects among all tickets.
 async fn newest(conn: &mut PgConnection, ask: &Ask<'_>, limit: i64) -> sqlx::Result<Vec<Uuid>> {
-    passing!("FROM helpdesk.tickets t WHERE", ask, limit).fetch_all(conn).await
+    passing!(query_scalar, "SELECT t.id FROM helpdesk.tickets t WHERE", "", ask, limit).fetch_all(conn).await
+}
+
+/// Counts the tickets that pass, up to `most`.
+async fn count(conn: &mut PgConnection, ask: &Ask<'_>, most: i64) -> sqlx::Result<i64> {
+    let count = passing!(
+        query_scalar,
+        r#"SELECT count(*) AS "count!" FROM (SELECT FROM helpdesk.tickets t WHERE"#,
+        ") AS passing",
+        ask,
+        most
+    );
+    count.fetch_one(conn).await
+}
+
+/// Looks for the words in the newest `most` tickets that pass. The second sort is of rows that are in order already, and
+/// lets the planner stop at the limit.
+async fn within(
+    conn: &mut PgConnection,
+    ask: &Ask<'_>,
+    query: &WordQuery,
+    most: i64,
+) -> Result<Found, ApiError> {
+    let found = passing!(
+        query,
+        "WITH passing AS MATERIALIZED (SELECT t.id, t.updated_at FROM helpdesk.tickets t WHERE",
+        r#")
+           SELECT (SELECT count(*) FROM passing) AS "passing!", ARRAY(
+             SELECT asked.id FROM (SELECT id, updated_at FROM passing ORDER BY updated_at DESC, id OFFSET 0) AS asked
+              CROSS JOIN LATERAL (SELECT w.words, w.number FROM helpdesk.ticket_words w
+                WHERE w.ticket_id = asked.id AND w.company_id = $1 OFFSET 0) AS w
+              WHERE w.words @@ replace($12, E'\x01', right($1::uuid::text, 8) || '.' || to_hex(w.number / 4096) || '.')::tsquery
+              ORDER BY asked.updated_at DESC, asked.id LIMIT $13) AS "ids!""#,
+        ask,
+        most + 1,
+        query.text(),
+        one_more()?
+    );
+    let found = found.fetch_one(conn).await?;
+    Ok(Found { ids: found.ids, is_cut: found.passing > most })
 }
 
 /// Selects among these tickets; at most one more than a search may show. Each is looked up by the smaller of the
@@ -255,11 +302,13 @@ async fn newest(conn: &mut PgConnection, ask: &Ask<'_>, limit: i64) -> sqlx::Res
 async fn among(conn: &mut PgConnection, ask: &Ask<'_>, hits: &[Hit]) -> Result<Vec<Uuid>, ApiError> {
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.ticket).collect();
     let found = passing!(
-        "FROM unnest($12::uuid[]) AS hit(id)
+        query_scalar,
+        "SELECT t.id FROM unnest($12::uuid[]) AS hit(id)
            CROSS JOIN LATERAL (SELECT id, company_id, status, priority, updated_at, reporter_member_id, assignee_kind,
              assignee_member_id, assignee_position_id, assignee_group_id
              FROM helpdesk.tickets WHERE id = hit.id OFFSET 0) AS t
          WHERE",
+        "",
         ask,
         one_more()?,
         &ids

@@ -46,6 +46,12 @@ fn without_punctuation(text: &str) -> String {
 /// A `tsquery` in which U+0001 stands for a segment's prefix; no word contains it.
 pub(super) struct WordQuery(String);
 
+impl WordQuery {
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A ticket that contains the words.
 pub(super) struct Hit {
     pub(super) ticket: Uuid,
@@ -75,17 +81,23 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Builds the index query for these words; `None` when they contain no lexeme, as in `&`.
-pub(super) async fn query(conn: &mut PgConnection, words: &Words) -> sqlx::Result<Option<WordQuery>> {
-    let query = sqlx::query_scalar!(
-        r"SELECT string_agg('''' || E'\x01' || replace(replace(word.lexeme, '\', '\\'), '''', '''''') || ''''
+/// Prepares the transaction of a search, and builds the index query for its words; `None` without words and when they
+/// contain no lexeme, as in `&`. The statements of a search are planned for their values each time, because the best index
+/// depends on the filters, and no table is read in full.
+pub(super) async fn query(conn: &mut PgConnection, words: Option<&Words>) -> sqlx::Result<Option<WordQuery>> {
+    let (texts, beginnings) =
+        words.map(|words| (&words.texts[..], &words.beginnings[..])).unwrap_or_default();
+    let query = sqlx::query!(
+        r"SELECT set_config('plan_cache_mode', 'force_custom_plan', true) AS planned,
+             set_config('enable_seqscan', 'off', true) AS scanned, set_config('jit', 'off', true) AS compiled,
+             (SELECT string_agg('''' || E'\x01' || replace(replace(word.lexeme, '\', '\\'), '''', '''''') || ''''
                    || CASE WHEN asked.begins THEN ':*' ELSE '' END, ' & ')
-            FROM unnest($1::text[], $2::bool[]) AS asked(text, begins)
-           CROSS JOIN LATERAL unnest(to_tsvector('simple', asked.text)) AS word",
-        &words.texts,
-        &words.beginnings
+                FROM unnest($1::text[], $2::bool[]) AS asked(text, begins)
+               CROSS JOIN LATERAL unnest(to_tsvector('simple', asked.text)) AS word) AS query",
+        texts,
+        beginnings
     );
-    Ok(query.fetch_one(conn).await?.map(WordQuery))
+    Ok(query.fetch_one(conn).await?.query.map(WordQuery))
 }
 
 /// Finds the newest tickets of the company that contain the words, newest first. The nested loop keeps the order of the
@@ -112,28 +124,6 @@ pub(super) async fn newest(
         limit
     );
     hits.fetch_all(conn).await
-}
-
-/// Selects those of these tickets that contain the words, in the same order.
-pub(super) async fn within(
-    conn: &mut PgConnection,
-    company: Uuid,
-    query: &WordQuery,
-    tickets: &[Uuid],
-    limit: i64,
-) -> sqlx::Result<Vec<Uuid>> {
-    let found = sqlx::query_scalar!(
-        r#"SELECT asked.id AS "id!" FROM unnest($3::uuid[]) WITH ORDINALITY AS asked(id, place)
-            CROSS JOIN LATERAL (SELECT w.words, w.number FROM helpdesk.ticket_words w
-              WHERE w.ticket_id = asked.id AND w.company_id = $1 OFFSET 0) AS w
-            WHERE w.words @@ replace($2, E'\x01', right($1::uuid::text, 8) || '.' || to_hex(w.number / 4096) || '.')::tsquery
-            ORDER BY asked.place LIMIT $4"#,
-        company,
-        query.0,
-        tickets,
-        limit
-    );
-    found.fetch_all(conn).await
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ fn worker(world: &World) -> Parts {
 
 async fn age(world: &World, days: u32) {
     let older = format!(
-        "UPDATE helpdesk.tickets SET resolved_at = now() - make_interval(days => {days}) WHERE status = 'resolved'"
+        "UPDATE helpdesk.tickets SET (resolved_at, updated_at) = (now() - make_interval(days => {days}),
+           now() - make_interval(days => {days})) WHERE status = 'resolved'"
     );
     world.module.execute(older).await;
 }
@@ -67,12 +68,36 @@ async fn more_than_one_batch_is_closed_at_once() {
     assert_eq!(world.ask(ADMIN, "PUT", "/settings", Some(rule)).await.status, 200);
     let tickets = BATCH + 1;
     world.module.execute(format!(
-        "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, status, resolved_at, reporter_member_id,
-           reporter_kc_sub)
-         SELECT gen_random_uuid(), '{}', n, 'x', '', 'resolved', now() - interval '2 days', '{}', 'subject-2'
+        "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, status, resolved_at, updated_at,
+           reporter_member_id, reporter_kc_sub)
+         SELECT gen_random_uuid(), '{}', n, 'x', '', 'resolved', now() - interval '2 days', now() - interval '2 days',
+           '{}', 'subject-2'
          FROM generate_series(1, {tickets}) n",
         world.module.company, world.people[ALICE].member
     )).await;
     assert_eq!(run(&worker.core).await.expect("the database"), u64::try_from(tickets).expect("a number"));
     assert_eq!(world.count("SELECT count(*) FROM helpdesk.tickets WHERE status <> 'closed'").await, 0);
+}
+
+#[tokio::test]
+async fn a_public_comment_on_a_resolved_ticket_begins_its_days_anew() {
+    let world = World::start().await;
+    let worker = worker(&world);
+    let rule = json!({ "autoCloseResolvedDays": 7 });
+    assert_eq!(world.ask(ADMIN, "PUT", "/settings", Some(rule)).await.status, 200);
+    let [answered, noted] = [world.open(ALICE, "answered").await, world.open(ALICE, "noted").await];
+    for ticket in [&answered, &noted] {
+        assert_eq!(world.move_to(AGENT, ticket, "resolved").await.status, 200);
+    }
+    age(&world, 8).await;
+    let tail = |ticket: &str| format!("/tickets/{ticket}/comments");
+    let public = json!({ "body": "It does not work yet." });
+    assert_eq!(world.ask(ALICE, "POST", &tail(&answered), Some(public)).await.status, 201);
+    let internal = json!({ "body": "Seen.", "visibility": "internal" });
+    assert_eq!(world.ask(AGENT, "POST", &tail(&noted), Some(internal)).await.status, 201);
+    assert_eq!(run(&worker.core).await.expect("the database"), 1);
+    let status = async |ticket: &str| world.show(ALICE, ticket).await.data()["status"].clone();
+    assert_eq!((status(&answered).await, status(&noted).await), (json!("resolved"), json!("closed")));
+    age(&world, 8).await;
+    assert_eq!(run(&worker.core).await.expect("the database"), 1, "control: after as many days again");
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use contract::Clock;
+use contract::decision::ObjectRef;
+use contract::grants::Tuple;
+use contract::{Clock, Subject};
 use helpdesk::Config;
 use helpdesk::bindings::row::BindingRow;
+use helpdesk::bindings::rules::MAX_BINDINGS;
 use serde_json::{Value, json};
 use service::module::Parts;
 use service::two_store::Swept;
@@ -233,6 +236,74 @@ async fn property_6_what_authz_refuses_or_does_not_answer_changes_nothing_and_ca
     assert_eq!(world.unbind(ADMIN, "members", second).await.status, 200, "the same request resumes");
     assert_eq!(world.tuples.all().len(), 1);
     assert_eq!(told(&world.unbind(ADMIN, "members", second).await), (404, "NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_binding_whose_outcome_nobody_learnt_can_be_removed() {
+    let world = World::start().await;
+    let bob = world.people[BOB].member;
+    // The first binding of the company: no other administrator is left, and none is needed.
+    world.module.authz.close("POST", GRANTS);
+    gates::refused_for(&world.bind(ADMIN, json!({ "memberId": bob })).await, "authz", "create");
+    world.answer_grants();
+    // authz granted it, but its answer was lost.
+    let module = ObjectRef::company_module(world.module.company.into(), "helpdesk");
+    let subject = Subject::parse(&world.people[BOB].subject).expect("a subject");
+    world.tuples.add(&Tuple::user(module, "admin", &subject));
+    assert_eq!(world.ask(BOB, "GET", "/tier", None).await.data(), &json!({ "tier": "admin" }), "control");
+    let gone = world.unbind(ADMIN, "members", bob).await;
+    assert_eq!((gone.status, &gone.data()["memberId"]), (200, &json!(bob)), "{}", gone.text);
+    assert!(world.tuples.all().is_empty());
+    assert_eq!(world.count("SELECT count(*) FROM helpdesk.bindings").await, 0);
+    let last = world.module.audit().await.pop().expect("an audit row");
+    assert_eq!(
+        [&last["action"], &last["actor"]],
+        [&json!("binding.deleted"), &json!(world.people[ADMIN].subject)]
+    );
+    assert_eq!(
+        told(&world.unbind(ADMIN, "members", bob).await),
+        (404, "NOT_FOUND"),
+        "control: nothing is left"
+    );
+}
+
+#[tokio::test]
+async fn a_company_has_at_most_a_thousand_bindings_and_its_list_shows_them_all() {
+    let world = World::start().await;
+    world
+        .module
+        .execute(format!(
+            "INSERT INTO helpdesk.bindings(id, company_id, binding_kind, group_id, tier, state, granted_by)
+             SELECT gen_random_uuid(), '{}', 'group', gen_random_uuid(), 'editor', 'active', 'x'
+             FROM generate_series(1, {})",
+            world.module.company,
+            MAX_BINDINGS - 1
+        ))
+        .await;
+    let [first, over] = [ALICE, BOB].map(|who| json!({ "memberId": world.people[who].member }));
+    world.module.authz.close("POST", GRANTS);
+    gates::refused_for(&world.bind(ADMIN, first.clone()).await, "authz", "create");
+    world.answer_grants();
+    assert_eq!(told(&world.bind(ADMIN, over.clone()).await), (422, "TOO_MANY_BINDINGS"));
+    assert_eq!(
+        world.bind(ADMIN, first.clone()).await.status,
+        201,
+        "one that was begun is resumed at the limit"
+    );
+    let listed = world.list(ADMIN, "/bindings").await;
+    assert_eq!((listed.len(), &listed[MAX_BINDINGS - 1]["memberId"]), (MAX_BINDINGS, &first["memberId"]));
+    assert_eq!(
+        told(&world.bind(ADMIN, first).await),
+        (409, "BINDING_EXISTS"),
+        "what exists is told at the limit"
+    );
+    world
+        .module
+        .execute(
+            "DELETE FROM helpdesk.bindings WHERE id IN (SELECT id FROM helpdesk.bindings LIMIT 1)".to_owned(),
+        )
+        .await;
+    assert_eq!(world.bind(ADMIN, over).await.status, 201, "control: one fewer");
 }
 
 /// The audit row of its last step waits for a lock while the client hangs up.

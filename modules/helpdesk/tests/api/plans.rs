@@ -31,10 +31,11 @@ const fn search(part: &'static str, values: &'static str) -> Statement {
 const PASSING: &str = "SELECT t.id FROM helpdesk.tickets t WHERE";
 const AMONG: &str = "FROM unnest($12::uuid[]) AS hit(id)";
 const WORDS: &str = "generate_series(c.last_number / 4096";
-const WITHIN: &str = "WITH ORDINALITY AS asked(id, place)";
+const WITHIN: &str = "WITH passing AS MATERIALIZED";
+const COUNT: &str = "(SELECT FROM helpdesk.tickets t WHERE";
 
 /// `{c}` is the company and `{m}` a member of it; `{few}` stands for a hundred tickets, `{ids}` for two thousand.
-const STATEMENTS: [Statement; 20] = [
+const STATEMENTS: [Statement; 22] = [
     kept("FROM helpdesk.tickets WHERE company_id = $1 ORDER BY", "'{c}', 1001, 2097152"),
     kept("FROM helpdesk.tickets WHERE company_id = $1 AND status = $2", "'{c}', 'open', 1001, 2097152"),
     kept("AS newest", "'{c}', NULL, '{m}', '{}', ARRAY[md5('group4')::uuid], 1001, 2097152"),
@@ -60,7 +61,16 @@ const STATEMENTS: [Statement; 20] = [
     search(WORDS, "'{c}', $$'\x01ticket':*$$, 2001"),
     search(WORDS, "'{c}', $$'\x01sixth':* & '\x01ticket':*$$, 2001"),
     search(WORDS, "'{c}', $$'\x0117'$$, 2001"),
-    search(WITHIN, "'{c}', $$'\x01ticket':*$$, {ids}, 1001"),
+    search(
+        WITHIN,
+        "'{c}', 'open', NULL, true, NULL, '{}', '{}', false, false, NULL, 2001, $$'\x01ticket':*$$, 1001",
+    ),
+    search(
+        WITHIN,
+        "'{c}', NULL, NULL, false, '{m}', '{}', ARRAY[md5('group4')::uuid], false, false, NULL, 5001,
+         $$'\x01ticket':*$$, 1001",
+    ),
+    search(COUNT, "'{c}', 'open', NULL, true, NULL, '{}', '{}', false, false, NULL, 1501"),
 ];
 
 #[tokio::test]
