@@ -65,6 +65,15 @@ pub struct Wanted {
     pub group_ids: Vec<GroupId>,
 }
 
+/// A look-up that asks for logins, too.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WithLogins<'a> {
+    #[serde(flatten)]
+    wanted: &'a Wanted,
+    with_logins: bool,
+}
+
 /// What of the wanted the company has; an id that is not there is unknown in it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Found {
@@ -153,7 +162,7 @@ pub struct FoundPosition {
     pub holder_member_id: Option<MemberId>,
     /// The holder's name.
     pub holder_display_name: Option<String>,
-    /// The holder's login, if any. Whether it may act is for authz to say.
+    /// The holder's login, if any, where logins were asked. Whether it may act is for authz to say.
     #[serde(default)]
     pub logins: Vec<Subject>,
 }
@@ -170,7 +179,7 @@ pub struct FoundGroup {
     pub is_active: bool,
     /// Active members in it.
     pub member_count: i64,
-    /// The logins linked to these, a hundred at most.
+    /// The logins linked to these, a hundred at most, where logins were asked.
     #[serde(default)]
     pub logins: Vec<Subject>,
 }
@@ -280,6 +289,21 @@ impl OrgClient {
     ) -> Result<Found, ApiError> {
         let path = format!("/internal/org/companies/{company}/lookup");
         self.ask(Call::new(Method::POST, path).json(wanted), correlation).await
+    }
+
+    /// As [`Self::lookup`], with the logins behind positions and groups.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn lookup_with_logins(
+        &self,
+        company: CompanyId,
+        wanted: &Wanted,
+        correlation: &CorrelationId,
+    ) -> Result<Found, ApiError> {
+        let path = format!("/internal/org/companies/{company}/lookup");
+        let body = WithLogins { wanted, with_logins: true };
+        self.ask(Call::new(Method::POST, path).json(&body), correlation).await
     }
 
     /// What one principal is in the company; `None` where it is unknown or inactive there.

@@ -44,7 +44,7 @@ impl LastAdministrator<'_> {
     /// Whether any of these bindings makes a login an administrator that authz admits now.
     async fn is_any_effective(&self, removed: &StoredBinding, left: &[BindingRow]) -> Result<bool, ApiError> {
         for wanted in parts(left.iter().map(|row| row.stored.principal)) {
-            let found = self.org.lookup(removed.company, &wanted, self.correlation).await?;
+            let found = self.org.lookup_with_logins(removed.company, &wanted, self.correlation).await?;
             for login in left.iter().flat_map(|row| logins(&row.stored, &found)) {
                 if self.authz.company_of(removed.company, login, self.correlation).await?.held {
                     return Ok(true);

@@ -21,9 +21,9 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let (viewer, found) = match view {
         View::All => {
-            let viewer = Viewer::of(&app, &permit).await?.into_agent();
-            let found = store::list_all(&app.core.pool, &permit, status).await?;
-            (viewer, found)
+            let found = store::list_all(&app.core.pool, &permit, status);
+            let (viewer, found) = tokio::try_join!(Viewer::of(&app, &permit), found)?;
+            (viewer.into_agent(), found)
         }
         View::Mine => {
             let viewer = Viewer::member(&app, &permit).await?;

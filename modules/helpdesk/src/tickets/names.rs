@@ -1,7 +1,7 @@
 //! Current names of assignees, with one look-up in org for all tickets of a response. Where org cannot answer, tickets
 //! show the name that was stored at assignment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use contract::Principal;
 use futures_util::future::join_all;
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 200;
 
 /// The names and titles that org returned.
 #[derive(Debug, Default)]
-pub struct Names(Vec<Found>);
+pub struct Names(HashMap<Principal, String>);
 
 impl Names {
     /// Looks the names up in org. More than [`AT_ONCE`] ids of a kind are looked up in several concurrent requests.
@@ -27,24 +27,23 @@ impl Names {
         let wanted = parts(principals);
         let asked = wanted.iter().map(|wanted| app.org.lookup(call.company, wanted, &call.correlation));
         let found: Vec<Result<Found, ApiError>> = join_all(asked).await;
-        Self(found.into_iter().filter_map(Result::ok).collect())
+        Self(found.into_iter().filter_map(Result::ok).flat_map(named).collect())
     }
 
     /// The principal's current name or title.
     #[must_use]
     pub fn of(&self, principal: Principal) -> Option<String> {
-        self.0.iter().find_map(|found| match principal {
-            Principal::Member(id) => {
-                found.members.iter().find(|member| member.id == id).map(|member| member.display_name.clone())
-            }
-            Principal::Position(id) => {
-                found.positions.iter().find(|position| position.id == id).map(|found| found.title.clone())
-            }
-            Principal::Group(id) => {
-                found.groups.iter().find(|group| group.id == id).map(|group| group.title.clone())
-            }
-        })
+        self.0.get(&principal).cloned()
     }
+}
+
+/// Each principal that org returned, with its name or title.
+fn named(found: Found) -> impl Iterator<Item = (Principal, String)> {
+    let Found { members, positions, groups } = found;
+    let members = members.into_iter().map(|member| (Principal::Member(member.id), member.display_name));
+    let positions = positions.into_iter().map(|position| (Principal::Position(position.id), position.title));
+    let groups = groups.into_iter().map(|group| (Principal::Group(group.id), group.title));
+    members.chain(positions).chain(groups)
 }
 
 /// Splits distinct principals into as few look-ups as org allows.

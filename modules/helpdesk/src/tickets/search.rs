@@ -63,8 +63,7 @@ pub(crate) async fn search(
 ) -> Result<Response, ApiError> {
     let (filters, page) = both(filters(&query), query.page())?;
     let _turn = app.core.read_limit.enter(&permit.subject).await?;
-    let mut viewer = Viewer::of(&app, &permit).await?;
-    let sees_all = viewer.is_agent().await?;
+    let (viewer, sees_all) = Viewer::and_agent(&app, &permit).await?;
     let scope = Scope { sees_all, caller: viewer.place.as_ref() };
     let found = find(&app.core.pool, &permit, &filters, &scope).await?;
     let tickets = store::of_ids(&app.core.pool, &permit, found.page(page)?).await?;
@@ -140,6 +139,11 @@ impl<'a> Ask<'a> {
         let of = if let Assignee::Of(id) = filters.assignee { Some(id) } else { None };
         let (company, sees_all) = (permit.company.as_uuid(), scope.sees_all);
         Self { company, filters, sees_all, member, positions, groups, of }
+    }
+
+    /// Whether only tickets that are the caller's pass the filters.
+    fn is_personal(&self) -> bool {
+        !self.sees_all || self.filters.assignee == Assignee::Me
     }
 
     /// Whether every ticket of the company passes the filters.
@@ -253,12 +257,67 @@ macro_rules! passing {
     };
 }
 
-/// Selects among all tickets.
-async fn newest(conn: &mut PgConnection, ask: &Ask<'_>, limit: i64) -> sqlx::Result<Vec<Uuid>> {
-    passing!(query_scalar, "SELECT t.id FROM helpdesk.tickets t WHERE", "", ask, limit).fetch_all(conn).await
+/// As [`passing`], where only tickets that are the caller's pass: each way in which a ticket can be the caller's is read
+/// by its own index, which has what most filters ask. The tail follows the limit.
+macro_rules! personal {
+    ($kind:ident, $head:literal, $tail:literal, $ask:expr, $limit:expr $(, $own:expr)*) => {
+        sqlx::$kind!(
+            $head + " FROM (
+             (SELECT id, updated_at FROM helpdesk.tickets
+               WHERE company_id = $1 AND reporter_member_id = $5::uuid AND NOT $4::bool AND NOT $8::bool
+                 AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR priority = $3)
+                 AND (NOT $9::bool OR assignee_kind IS NULL)
+                 AND ($10::uuid IS NULL OR assignee_member_id = $10 OR assignee_position_id = $10 OR assignee_group_id = $10)
+               ORDER BY updated_at DESC, id LIMIT $11)
+             UNION
+             (SELECT id, updated_at FROM helpdesk.tickets
+               WHERE company_id = $1 AND assignee_member_id = $5 AND NOT $9
+                 AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR priority = $3)
+                 AND ($10 IS NULL OR assignee_member_id = $10)
+               ORDER BY updated_at DESC, id LIMIT $11)
+             UNION
+             (SELECT of_position.id, of_position.updated_at FROM unnest($6::uuid[]) AS held(id)
+               CROSS JOIN LATERAL (SELECT id, updated_at FROM helpdesk.tickets
+                 WHERE company_id = $1 AND assignee_position_id = held.id AND NOT $9
+                   AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR priority = $3)
+                   AND ($10 IS NULL OR assignee_position_id = $10)
+                 ORDER BY updated_at DESC, id LIMIT $11) AS of_position)
+             UNION
+             (SELECT of_group.id, of_group.updated_at FROM unnest($7::uuid[]) AS joined(id)
+               CROSS JOIN LATERAL (SELECT id, updated_at FROM helpdesk.tickets
+                 WHERE company_id = $1 AND assignee_group_id = joined.id AND NOT $9
+                   AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR priority = $3)
+                   AND ($10 IS NULL OR assignee_group_id = $10)
+                 ORDER BY updated_at DESC, id LIMIT $11) AS of_group)
+           ) AS own ORDER BY own.updated_at DESC, own.id LIMIT $11" + $tail,
+            $ask.company,
+            $ask.filters.status.map(Status::word),
+            $ask.filters.priority.map(Priority::word),
+            $ask.sees_all,
+            $ask.member,
+            &$ask.positions,
+            &$ask.groups,
+            $ask.filters.assignee == Assignee::Me,
+            $ask.filters.assignee == Assignee::Unassigned,
+            $ask.of,
+            $limit
+            $(, $own)*
+        )
+    };
 }
 
-/// Counts the tickets that pass, up to `most`.
+/// Selects among all tickets.
+async fn newest(conn: &mut PgConnection, ask: &Ask<'_>, limit: i64) -> sqlx::Result<Vec<Uuid>> {
+    if ask.is_personal() {
+        personal!(query_scalar, r#"SELECT own.id AS "id!""#, "", ask, limit).fetch_all(conn).await
+    } else {
+        passing!(query_scalar, "SELECT t.id FROM helpdesk.tickets t WHERE", "", ask, limit)
+            .fetch_all(conn)
+            .await
+    }
+}
+
+/// Counts the tickets that pass, up to `most`; not for the caller's own, which are few.
 async fn count(conn: &mut PgConnection, ask: &Ask<'_>, most: i64) -> sqlx::Result<i64> {
     let count = passing!(
         query_scalar,
@@ -272,29 +331,54 @@ async fn count(conn: &mut PgConnection, ask: &Ask<'_>, most: i64) -> sqlx::Resul
 
 /// Looks for the words in the newest `most` tickets that pass. The second sort is of rows that are in order already, and
 /// lets the planner stop at the limit.
-async fn within(
-    conn: &mut PgConnection,
-    ask: &Ask<'_>,
-    query: &WordQuery,
-    most: i64,
-) -> Result<Found, ApiError> {
-    let found = passing!(
-        query,
-        "WITH passing AS MATERIALIZED (SELECT t.id, t.updated_at FROM helpdesk.tickets t WHERE",
-        r#")
+macro_rules! with_words_of {
+    ($rows:ident, $head:literal, $conn:expr, $ask:expr, $query:expr, $most:expr) => {{
+        let found = $rows!(
+            query,
+            $head,
+            r#")
            SELECT (SELECT count(*) FROM passing) AS "passing!", ARRAY(
              SELECT asked.id FROM (SELECT id, updated_at FROM passing ORDER BY updated_at DESC, id OFFSET 0) AS asked
               CROSS JOIN LATERAL (SELECT w.words, w.number FROM helpdesk.ticket_words w
                 WHERE w.ticket_id = asked.id AND w.company_id = $1 OFFSET 0) AS w
               WHERE w.words @@ replace($12, E'\x01', right($1::uuid::text, 8) || '.' || to_hex(w.number / 4096) || '.')::tsquery
               ORDER BY asked.updated_at DESC, asked.id LIMIT $13) AS "ids!""#,
-        ask,
-        most + 1,
-        query.text(),
-        one_more()?
-    );
-    let found = found.fetch_one(conn).await?;
-    Ok(Found { ids: found.ids, is_cut: found.passing > most })
+            $ask,
+            $most + 1,
+            $query.text(),
+            one_more()?
+        );
+        let found = found.fetch_one($conn).await?;
+        Found { ids: found.ids, is_cut: found.passing > $most }
+    }};
+}
+
+/// Looks for the words in the newest `most` tickets that pass.
+async fn within(
+    conn: &mut PgConnection,
+    ask: &Ask<'_>,
+    query: &WordQuery,
+    most: i64,
+) -> Result<Found, ApiError> {
+    Ok(if ask.is_personal() {
+        with_words_of!(
+            personal,
+            "WITH passing AS MATERIALIZED (SELECT own.id, own.updated_at",
+            conn,
+            ask,
+            query,
+            most
+        )
+    } else {
+        with_words_of!(
+            passing,
+            "WITH passing AS MATERIALIZED (SELECT t.id, t.updated_at FROM helpdesk.tickets t WHERE",
+            conn,
+            ask,
+            query,
+            most
+        )
+    })
 }
 
 /// Selects among these tickets; at most one more than a search may show. Each is looked up by the smaller of the

@@ -109,8 +109,9 @@ pub(super) async fn list_all(
 }
 
 /// Lists the tickets that the caller reported or is assigned to, last change first. Each way in which a ticket can be
-/// the caller's is read by its own index in list order, so a long list costs no more than its beginning. `OFFSET 0`
-/// keeps the planner from joining the rows by reading the whole table.
+/// the caller's is read by its own index in list order, so a long list costs no more than its beginning. The rows of the
+/// company that are found so are looked up by the smaller of the indexes on ids; `OFFSET 0` keeps the planner from joining
+/// them by reading the whole table.
 pub(super) async fn list_own(
     pool: &PgPool,
     permit: &Permit,
@@ -139,7 +140,7 @@ pub(super) async fn list_own(
                  WHERE company_id = $1 AND assignee_group_id = joined.id AND ($2::text IS NULL OR status = $2)
                  ORDER BY updated_at DESC, id LIMIT $6) AS of_group)
            ) AS own ORDER BY own.updated_at DESC, own.id LIMIT $6) AS newest
-         CROSS JOIN LATERAL (SELECT * FROM helpdesk.tickets WHERE company_id = $1 AND id = newest.id OFFSET 0) AS found",
+         CROSS JOIN LATERAL (SELECT * FROM helpdesk.tickets WHERE id = newest.id OFFSET 0) AS found",
         "$7",
         permit.company.as_uuid(),
         status.map(Status::word),

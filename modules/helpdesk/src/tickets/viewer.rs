@@ -26,6 +26,15 @@ impl<'a> Viewer<'a> {
         Ok(Self { app, permit, place, agent: None })
     }
 
+    /// As [`Self::of`], and asks at the same time whether the caller is an agent, if a no only narrows the response.
+    pub(crate) async fn and_agent(app: &'a App, permit: &'a Permit) -> Result<(Self, bool), ApiError> {
+        let (place, agent) = tokio::try_join!(
+            app.org.member_context_if_any(permit),
+            app.permits.probe(permit, &operations::TICKETS_WORK)
+        )?;
+        Ok((Self { app, permit, place, agent: Some(agent) }, agent))
+    }
+
     /// Looks up a caller who must be a member.
     pub(crate) async fn member(app: &'a App, permit: &'a Permit) -> Result<Self, ApiError> {
         let place = app.org.member_context(permit).await?;

@@ -31,11 +31,13 @@ const fn search(part: &'static str, values: &'static str) -> Statement {
 const PASSING: &str = "SELECT t.id FROM helpdesk.tickets t WHERE";
 const AMONG: &str = "FROM unnest($12::uuid[]) AS hit(id)";
 const WORDS: &str = "generate_series(c.last_number / 4096";
-const WITHIN: &str = "WITH passing AS MATERIALIZED";
+const WITHIN: &str = "WITH passing AS MATERIALIZED (SELECT t.id";
+const OWN: &str = "SELECT own.id AS \"id!\"";
+const WITHIN_OWN: &str = "WITH passing AS MATERIALIZED (SELECT own.id";
 const COUNT: &str = "(SELECT FROM helpdesk.tickets t WHERE";
 
 /// `{c}` is the company and `{m}` a member of it; `{few}` stands for a hundred tickets, `{ids}` for two thousand.
-const STATEMENTS: [Statement; 22] = [
+const STATEMENTS: [Statement; 23] = [
     kept("FROM helpdesk.tickets WHERE company_id = $1 ORDER BY", "'{c}', 1001, 2097152"),
     kept("FROM helpdesk.tickets WHERE company_id = $1 AND status = $2", "'{c}', 'open', 1001, 2097152"),
     kept("AS newest", "'{c}', NULL, '{m}', '{}', ARRAY[md5('group4')::uuid], 1001, 2097152"),
@@ -50,11 +52,11 @@ const STATEMENTS: [Statement; 22] = [
     search(PASSING, "'{c}', NULL, NULL, true, NULL, '{}', '{}', false, true, NULL, 2001"),
     search(PASSING, "'{c}', NULL, NULL, true, NULL, '{}', '{}', false, false, md5('group4')::uuid, 2001"),
     search(
-        PASSING,
+        OWN,
         "'{c}', NULL, NULL, true, '{m}', '{}', ARRAY[md5('group4')::uuid], true, false, NULL, 2001",
     ),
     search(
-        PASSING,
+        OWN,
         "'{c}', NULL, NULL, false, '{m}', '{}', ARRAY[md5('group4')::uuid], false, false, NULL, 5001",
     ),
     search(AMONG, "'{c}', NULL, 'low', true, NULL, '{}', '{}', false, false, NULL, 1001, {ids}"),
@@ -66,7 +68,11 @@ const STATEMENTS: [Statement; 22] = [
         "'{c}', 'open', NULL, true, NULL, '{}', '{}', false, false, NULL, 2001, $$'\x01ticket':*$$, 1001",
     ),
     search(
-        WITHIN,
+        OWN,
+        "'{c}', 'open', 'low', false, '{m}', '{}', ARRAY[md5('group4')::uuid], false, true, NULL, 5001",
+    ),
+    search(
+        WITHIN_OWN,
         "'{c}', NULL, NULL, false, '{m}', '{}', ARRAY[md5('group4')::uuid], false, false, NULL, 5001,
          $$'\x01ticket':*$$, 1001",
     ),

@@ -24,8 +24,8 @@ pub(crate) async fn lookup(
     let pool = &app.core.pool;
     let (members, positions, groups) = tokio::try_join!(
         store::members(pool, company, &wanted.members),
-        store::positions(pool, company, &wanted.positions),
-        store::groups(pool, company, &wanted.groups),
+        store::positions(pool, company, &wanted.positions, wanted.with_logins),
+        store::groups(pool, company, &wanted.groups, wanted.with_logins),
     )?;
     Ok(Data(Found { members, positions, groups }))
 }

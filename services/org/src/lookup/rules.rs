@@ -10,12 +10,14 @@ use uuid::Uuid;
 /// Maximum number of ids of one kind per request.
 const MAX_IDS: usize = 200;
 
-/// The request body of `lookup`: ids of each kind; each list may be absent.
+/// The request body of `lookup`: ids of each kind, of which each list may be absent, and whether to tell the logins behind
+/// positions and groups.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) members: Vec<Uuid>,
     pub(super) positions: Vec<Uuid>,
     pub(super) groups: Vec<Uuid>,
+    pub(super) with_logins: bool,
 }
 
 impl FromBody for Wanted {
@@ -23,7 +25,13 @@ impl FromBody for Wanted {
         let members = ids(fields, "memberIds");
         let positions = ids(fields, "positionIds");
         let groups = ids(fields, "groupIds");
-        Some(Self { members: members?, positions: positions?, groups: groups? })
+        let with_logins = fields.optional_bool("withLogins");
+        Some(Self {
+            members: members?,
+            positions: positions?,
+            groups: groups?,
+            with_logins: with_logins?.unwrap_or_default(),
+        })
     }
 }
 
@@ -64,7 +72,7 @@ pub(super) struct FoundMember {
     pub(super) kc_sub: Option<Subject>,
 }
 
-/// A position with its active holder, if any, and the holder's login.
+/// A position with its active holder, if any, and the holder's login where that was asked.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundPosition {
@@ -75,7 +83,8 @@ pub(super) struct FoundPosition {
     pub(super) logins: Vec<Subject>,
 }
 
-/// A group, active or not, with the number of its active members and the first hundred logins linked to them.
+/// A group, active or not, with the number of its active members and, where that was asked, the first hundred logins
+/// linked to them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundGroup {

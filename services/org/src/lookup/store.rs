@@ -42,6 +42,7 @@ pub(super) async fn positions(
     pool: &PgPool,
     company: CompanyId,
     ids: &[Uuid],
+    with_logins: bool,
 ) -> sqlx::Result<Vec<FoundPosition>> {
     let rows = sqlx::query!(
         r#"SELECT p.id, p.title, m.id AS "holder?", m.display_name AS "name?", m.user_id AS "login?"
@@ -59,13 +60,18 @@ pub(super) async fn positions(
         title: row.title,
         holder_member_id: row.holder.map(MemberId::from),
         holder_display_name: row.name,
-        logins: row.login.as_deref().and_then(Subject::parse).into_iter().collect(),
+        logins: row.login.filter(|_| with_logins).as_deref().and_then(Subject::parse).into_iter().collect(),
     });
     Ok(found.collect())
 }
 
 /// Returns the company's groups with these ids.
-pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> sqlx::Result<Vec<FoundGroup>> {
+pub(super) async fn groups(
+    pool: &PgPool,
+    company: CompanyId,
+    ids: &[Uuid],
+    with_logins: bool,
+) -> sqlx::Result<Vec<FoundGroup>> {
     let rows = sqlx::query!(
         r#"SELECT g.id, g.name, g.is_active,
                   (SELECT count(*) FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
@@ -75,7 +81,7 @@ pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> s
              FROM org.groups g WHERE g.company_id = $1 AND g.id = ANY($2) ORDER BY g.id"#,
         company.as_uuid(),
         ids,
-        MAX_LOGINS,
+        if with_logins { MAX_LOGINS } else { 0 },
     )
     .fetch_all(pool)
     .await?;

@@ -41,6 +41,7 @@ async fn a_lookup_tells_what_the_company_has_and_leaves_the_rest_out() {
     let wanted = json!({
         "memberIds": [acme.bob, acme.ann, other.ann, Uuid::now_v7()],
         "positionIds": [acme.position, other.position], "groupIds": [acme.group, other.group],
+        "withLogins": true,
     });
     let expected = json!({
         "members": [
@@ -54,6 +55,12 @@ async fn a_lookup_tells_what_the_company_has_and_leaves_the_rest_out() {
         "groups": [{ "id": acme.group, "title": "GRP", "isActive": true, "memberCount": 2, "logins": ["ann-ACME"] }],
     });
     assert_eq!(lookup(&org, &acme.id, wanted.clone()).await, expected);
+    let unasked =
+        lookup(&org, &acme.id, json!({ "positionIds": [acme.position], "groupIds": [acme.group] })).await;
+    assert_eq!(
+        (&unasked["positions"][0]["logins"], &unasked["groups"][0]["logins"]),
+        (&json!([]), &json!([]))
+    );
     let nothing = json!({ "members": [], "positions": [], "groups": [] });
     assert_eq!(lookup(&org, &Uuid::now_v7().to_string(), wanted).await, nothing);
     assert_eq!(lookup(&org, &acme.id, json!({ "memberIds": null })).await, nothing);
@@ -80,7 +87,7 @@ async fn an_inactive_member_is_told_as_such_and_neither_holds_nor_counts() {
 async fn whoever_has_no_login_holds_and_counts_and_is_told_as_such() {
     let org = Org::start().await;
     let acme = company(&org, "ACME").await;
-    let wanted = json!({ "positionIds": [acme.position], "groupIds": [acme.group] });
+    let wanted = json!({ "positionIds": [acme.position], "groupIds": [acme.group], "withLogins": true });
     let logins = async || {
         let found = lookup(&org, &acme.id, wanted.clone()).await;
         assert_eq!(found["positions"][0]["holderMemberId"], acme.ann);
