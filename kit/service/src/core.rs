@@ -113,7 +113,7 @@ impl Core {
     }
 
     /// Opens a transaction whose changes are audited with `actor`. One subject has at most half of the connections,
-    /// rounded up, so that others find one.
+    /// so that others find one.
     ///
     /// # Errors
     /// 503 when the database is unavailable, or when the subject's own transactions take too long.
@@ -139,9 +139,10 @@ impl Core {
     }
 }
 
-/// The transactions that one subject has at a time: half of the connections, rounded up.
+/// The transactions that one subject has at a time: half of the connections. [`Reads`] keeps another half, so with an odd
+/// number there is one left for the next subject.
 fn share(connections: u32) -> FairShare {
-    FairShare::new(half(connections.saturating_add(1)))
+    FairShare::new(half(connections))
 }
 
 fn half(connections: u32) -> usize {

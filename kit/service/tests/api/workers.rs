@@ -225,7 +225,7 @@ async fn one_caller_leaves_connections_for_the_next() {
     let correlation = CorrelationId::generate();
     let connections = core.pool.options().get_max_connections();
     let mut held = Vec::new();
-    for _ in 0..connections.div_ceil(2) {
+    for _ in 0..connections / 2 {
         held.push(soon(core.begin(&ann, &correlation)).await.expect("her share"));
     }
     let mut over = Box::pin(core.begin(&ann, &correlation));

@@ -18,8 +18,10 @@ use crate::tickets::rules::{Status, subject};
 pub const WORKER: &str = "auto-close";
 /// How often the worker runs; a ticket is closed at most this much later than the rules say.
 const EVERY: Duration = Duration::from_mins(5);
-/// Tickets read at a time.
-pub const BATCH: i64 = 200;
+/// Tickets of one company that are closed before other companies' are.
+pub const BATCH: i64 = 20;
+/// Companies looked at together.
+const COMPANIES: i64 = 50;
 
 /// Starts the worker.
 pub(crate) fn start(core: &Core, notices: &Wake) {
@@ -42,16 +44,24 @@ pub(crate) fn start(core: &Core, notices: &Wake) {
 pub async fn run(core: &Core) -> Result<u64, ApiError> {
     let mut closed = 0;
     loop {
-        let due = store::due(&core.pool, core.clock.now(), BATCH).await?;
-        let read = due.len();
-        let mut moved = 0;
-        for ticket in due {
-            moved += u64::from(close(core, &ticket).await?);
-        }
+        let moved = round(core).await?;
         closed += moved;
-        // If none could be closed, another process was faster; the next round looks again.
-        if moved == 0 || i64::try_from(read).is_ok_and(|read| read < BATCH) {
+        // If none could be closed, another process was faster; the next run looks again.
+        if moved == 0 {
             return Ok(closed);
+        }
+    }
+}
+
+/// Closes a few due tickets of each company, so that no company waits for another's backlog.
+async fn round(core: &Core) -> Result<u64, ApiError> {
+    let (mut closed, mut after) = (0, None);
+    loop {
+        let companies = store::companies(&core.pool, after, COMPANIES).await?;
+        let Some(last) = companies.last() else { return Ok(closed) };
+        after = Some(*last);
+        for ticket in store::due(&core.pool, &companies, core.clock.now(), BATCH).await? {
+            closed += u64::from(close(core, &ticket).await?);
         }
     }
 }

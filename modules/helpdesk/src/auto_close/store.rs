@@ -28,9 +28,31 @@ impl Due {
     }
 }
 
-/// Finds due tickets in all companies that close tickets automatically, ordered by company: those that were resolved, and
-/// last changed, as long ago as the company's rules say.
-pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Result<Vec<Due>, ApiError> {
+/// Lists companies that close tickets automatically, after a given one.
+pub(super) async fn companies(
+    pool: &PgPool,
+    after: Option<CompanyId>,
+    limit: i64,
+) -> Result<Vec<CompanyId>, ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT company_id FROM helpdesk.settings
+         WHERE auto_close_resolved_days IS NOT NULL AND ($1::uuid IS NULL OR company_id > $1)
+         ORDER BY company_id LIMIT $2",
+        after.map(CompanyId::as_uuid),
+        limit
+    );
+    Ok(found.fetch_all(pool).await?.into_iter().map(CompanyId::from).collect())
+}
+
+/// Finds due tickets of these companies, at most `limit` of each: those that were resolved, and last changed, as long ago
+/// as the company's rules say.
+pub(super) async fn due(
+    pool: &PgPool,
+    companies: &[CompanyId],
+    now: OffsetDateTime,
+    limit: i64,
+) -> Result<Vec<Due>, ApiError> {
+    let companies: Vec<Uuid> = companies.iter().map(|company| company.as_uuid()).collect();
     let due = sqlx::query_as!(
         Due,
         r#"SELECT t.id, t.company_id, t.number, t.reporter_kc_sub, t.resolved_at AS "resolved_at!", t.updated_at
@@ -41,9 +63,10 @@ pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Resul
                AND resolved_at <= $1::timestamptz - make_interval(days => s.auto_close_resolved_days)
                AND updated_at <= $1 - make_interval(days => s.auto_close_resolved_days)
              ORDER BY resolved_at, id LIMIT $2) AS t
-           WHERE s.auto_close_resolved_days IS NOT NULL LIMIT $2"#,
+           WHERE s.company_id = ANY($3) AND s.auto_close_resolved_days IS NOT NULL"#,
         now,
-        limit
+        limit,
+        &companies
     );
     Ok(due.fetch_all(pool).await?)
 }

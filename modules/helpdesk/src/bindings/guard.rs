@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use contract::grants::{MAX_TUPLES, Tuple};
+use contract::id::CompanyId;
 use contract::{CorrelationId, Principal, Subject};
+use futures_util::future::join_all;
 use service::clients::authz::AuthzClient;
 use service::clients::org::{Found, OrgClient};
 use service::two_store::{Guard, TupleRow};
@@ -18,6 +20,9 @@ use crate::tickets::names::parts;
 
 /// How long the look-up of the tuples, and then that of the logins, may take while the guard row is locked.
 const BUDGET: Duration = Duration::from_millis(500);
+
+/// Logins that authz is asked about at once.
+const AT_ONCE: usize = 8;
 
 /// The guard of one removal.
 pub(super) struct LastAdministrator<'a> {
@@ -45,13 +50,22 @@ impl LastAdministrator<'_> {
     async fn is_any_effective(&self, removed: &StoredBinding, left: &[BindingRow]) -> Result<bool, ApiError> {
         for wanted in parts(left.iter().map(|row| row.stored.principal)) {
             let found = self.org.lookup_with_logins(removed.company, &wanted, self.correlation).await?;
-            for login in left.iter().flat_map(|row| logins(&row.stored, &found)) {
-                if self.authz.company_of(removed.company, login, self.correlation).await?.held {
-                    return Ok(true);
+            let behind: Vec<&Subject> = left.iter().flat_map(|row| logins(&row.stored, &found)).collect();
+            for some in behind.chunks(AT_ONCE) {
+                let asked = some.iter().map(|login| self.may_act(removed.company, login));
+                for answer in join_all(asked).await {
+                    if answer? {
+                        return Ok(true);
+                    }
                 }
             }
         }
         Ok(false)
+    }
+
+    /// Whether authz lets the login into the company now.
+    async fn may_act(&self, company: CompanyId, login: &Subject) -> Result<bool, ApiError> {
+        Ok(self.authz.company_of(company, login, self.correlation).await?.held)
     }
 
     /// Keeps the bindings whose tuple exists; one whose tuple was revoked grants nothing.

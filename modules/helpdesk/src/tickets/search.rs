@@ -183,7 +183,7 @@ async fn with_words(conn: &mut PgConnection, ask: &Ask<'_>, query: &WordQuery) -
         return Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: false });
     }
     if !ask.sees_all {
-        return of_own(conn, ask, query).await;
+        return within(conn, ask, query, MANY).await;
     }
     let sample = words::newest(conn, ask.company, query, SAMPLE + 1).await?;
     if !is_over(sample.len(), SAMPLE) {
@@ -201,18 +201,6 @@ async fn with_words(conn: &mut PgConnection, ask: &Ask<'_>, query: &WordQuery) -
     }
     hits.pop();
     Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: true })
-}
-
-/// Searches the caller's own tickets: the newest [`MANY`], and where there are more, those with the words.
-async fn of_own(conn: &mut PgConnection, ask: &Ask<'_>, query: &WordQuery) -> Result<Found, ApiError> {
-    let found = within(conn, ask, query, MANY).await?;
-    if !found.is_cut || found.ids.len() > MAX_ROWS {
-        return Ok(found);
-    }
-    let hits = words::newest(conn, ask.company, query, FEW).await?;
-    let ids = among(conn, ask, &hits).await?;
-    let is_cut = is_over(hits.len(), FEW - 1);
-    Ok(if !is_cut || ids.len() > found.ids.len() { Found { ids, is_cut } } else { found })
 }
 
 fn is_over(found: usize, limit: i64) -> bool {

@@ -28,11 +28,17 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Splits a text into words; a word that is not a number also matches as the beginning of a longer one. `None` when
+    /// Splits a text into distinct words; a word that is not a number also matches as the beginning of a longer one. `None` when
     /// the text is blank. A text of punctuation alone has no words, and no ticket contains it.
     pub(super) fn of(text: &str) -> Option<Self> {
         let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-        let texts: Vec<String> = without_punctuation(text).split_whitespace().map(str::to_owned).collect();
+        let text_of_words = without_punctuation(text);
+        let mut texts: Vec<String> = Vec::new();
+        for word in text_of_words.split_whitespace() {
+            if !texts.iter().any(|known| known == word) {
+                texts.push(word.to_owned());
+            }
+        }
         let beginnings = texts.iter().map(|word| !is_number(word)).collect();
         (!text.trim().is_empty()).then_some(Self { texts, beginnings })
     }
@@ -83,13 +89,15 @@ pub(super) async fn insert(
 
 /// Prepares the transaction of a search, and builds the index query for its words; `None` without words and when they
 /// contain no lexeme, as in `&`. The statements of a search are planned for their values each time, because the best index
-/// depends on the filters, and no table is read in full.
+/// depends on the filters, and no table is read in full. A statement that takes a second is given up (503): texts that are
+/// made to be slow must not keep others from their turn.
 pub(super) async fn query(conn: &mut PgConnection, words: Option<&Words>) -> sqlx::Result<Option<WordQuery>> {
     let (texts, beginnings) =
         words.map(|words| (&words.texts[..], &words.beginnings[..])).unwrap_or_default();
     let query = sqlx::query!(
         r"SELECT set_config('plan_cache_mode', 'force_custom_plan', true) AS planned,
              set_config('enable_seqscan', 'off', true) AS scanned, set_config('jit', 'off', true) AS compiled,
+             set_config('statement_timeout', '1000', true) AS timed,
              (SELECT string_agg('''' || E'\x01' || replace(replace(word.lexeme, '\', '\\'), '''', '''''') || ''''
                    || CASE WHEN asked.begins THEN ':*' ELSE '' END, ' & ')
                 FROM unnest($1::text[], $2::bool[]) AS asked(text, begins)
@@ -137,6 +145,7 @@ mod tests {
         assert_eq!(words.texts, ["printer", "12", "3", "4x"]);
         assert_eq!(words.beginnings, [true, false, false, true]);
         assert_eq!(Words::of("server01.example.com").expect("words").texts, ["server01", "example", "com"]);
+        assert_eq!(Words::of("a b a").expect("words").texts, ["a", "b"]);
         assert_eq!(Words::of(" & ").expect("a text").texts, [""; 0]);
     }
 }

@@ -45,16 +45,13 @@ const STATEMENTS: [Statement; 23] = [
     kept("t.company_id = $1 AND t.id = $2", "'{c}', md5('1')::uuid"),
     kept("t.id = ANY($2::uuid[])", "'{c}', {few}"),
     kept("FROM helpdesk.comments", "'{c}', md5('1')::uuid, true, 1001, 2097152"),
-    kept("make_interval(days => s.auto_close_resolved_days)", "now(), 200"),
+    kept("make_interval(days => s.auto_close_resolved_days)", "now(), 20, '{}'"),
     search(PASSING, "'{c}', NULL, NULL, true, NULL, '{}', '{}', false, false, NULL, 1001"),
     search(PASSING, "'{c}', 'open', NULL, true, NULL, '{}', '{}', false, false, NULL, 2001"),
     search(PASSING, "'{c}', NULL, 'low', true, NULL, '{}', '{}', false, false, NULL, 2001"),
     search(PASSING, "'{c}', NULL, NULL, true, NULL, '{}', '{}', false, true, NULL, 2001"),
     search(PASSING, "'{c}', NULL, NULL, true, NULL, '{}', '{}', false, false, md5('group4')::uuid, 2001"),
-    search(
-        OWN,
-        "'{c}', NULL, NULL, true, '{m}', '{}', ARRAY[md5('group4')::uuid], true, false, NULL, 2001",
-    ),
+    search(OWN, "'{c}', NULL, NULL, true, '{m}', '{}', ARRAY[md5('group4')::uuid], true, false, NULL, 2001"),
     search(
         OWN,
         "'{c}', NULL, NULL, false, '{m}', '{}', ARRAY[md5('group4')::uuid], false, false, NULL, 5001",
