@@ -7,7 +7,7 @@
 use std::ops::Deref;
 
 use contract::Subject;
-use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, HistoryEntry, ObjectPermit, Permit};
+use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit};
 use sqlx::PgPool;
 
 use crate::App;
@@ -81,10 +81,15 @@ impl Admitted {
         }
     }
 
-    pub(crate) async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
+    pub(crate) async fn history_without(
+        &self,
+        core: &Core,
+        subject: &str,
+        hidden: &[Hidden],
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
         match &self.proof {
-            Proof::Object(permit) => permit.history(core, subject).await,
-            Proof::Module(permit) => permit.history(core, subject).await,
+            Proof::Object(permit) => permit.history_without(core, subject, hidden).await,
+            Proof::Module(permit) => permit.history_without(core, subject, hidden).await,
         }
     }
 
