@@ -17,8 +17,8 @@ use crate::documents::rules::{
 use crate::documents::store;
 use crate::operations::MANAGER;
 use crate::ownership::unfinished;
-use crate::shares::relinked;
 use crate::shares::rules::{Level, Right, ShareId, ShareRole};
+use crate::shares::{relinked, removals};
 
 /// The part of a document's row that a decision depends on.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Gist {
     is_unfinished: bool,
     /// Shares of the document and of its folders that name the caller's login through a member row.
     shares_with_login: Vec<ShareId>,
+    /// Shares of the document and of its folders whose removal broke off 10 seconds ago or earlier.
+    shares_to_remove: Vec<ShareId>,
 }
 
 /// authz's answer: about the document or, where general access suffices, about membership in the company.
@@ -326,8 +328,8 @@ async fn probe(
     Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
 }
 
-/// Looks up the document's row, finishes an interrupted transfer, and removes shares that were given to another member
-/// row of the caller's login, so that neither affects the decision.
+/// Looks up the document's row, finishes an interrupted transfer and interrupted removals of shares, and removes shares
+/// that were given to another member row of the caller's login, so that none of them affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
@@ -337,6 +339,7 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
             if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
         })?;
     }
+    removals::finish(app, call, &found.shares_to_remove).await?;
     relinked::settle_caller(app, call, &found.shares_with_login).await?;
     Ok(found)
 }
@@ -358,7 +361,14 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
                  SELECT s.id FROM docs.shares s
                  WHERE s.folder_id = a.ancestor_id AND s.company_id = $1 AND s.kc_sub = $3
                    AND s.member_id IS NOT NULL AND s.state <> 'pending' OFFSET 0) AS s
-               WHERE a.folder_id = d.folder_id) AS "shares_with_login!"
+               WHERE a.folder_id = d.folder_id) AS "shares_with_login!",
+             ARRAY(
+               SELECT s.id FROM docs.shares s
+               WHERE s.company_id = $1 AND s.state = 'revoking' AND s.member_id IS NULL
+                 AND s.attempted_at < now() - interval '10 seconds'
+                 AND (s.document_id = d.id OR s.folder_id IN (
+                   SELECT a.ancestor_id FROM docs.folder_ancestors a WHERE a.folder_id = d.folder_id)))
+               AS "shares_to_remove!"
            FROM docs.documents d WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'"#,
         call.company.as_uuid(),
         id.as_uuid(),
@@ -375,5 +385,6 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         editors_can_share: row.editors_can_share,
         is_unfinished: row.is_unfinished,
         shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
+        shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),
     }))
 }

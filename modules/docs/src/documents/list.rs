@@ -133,15 +133,15 @@ macro_rules! reachable {
         listed!(
             r#"WITH opened AS MATERIALIZED (
                  SELECT document_id, folder_id FROM docs.shares
-                 WHERE $6::bool AND company_id = $1 AND member_id = $3::uuid AND kc_sub = $2 AND state IN ('active', 'exchanging')
+                 WHERE $6::bool AND company_id = $1 AND member_id = $3::uuid AND kc_sub = $2 AND state <> 'pending'
                    AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor')
                  UNION ALL SELECT s.document_id, s.folder_id FROM unnest($4::uuid[]) AS held(id) CROSS JOIN LATERAL (
                    SELECT document_id, folder_id FROM docs.shares
-                   WHERE company_id = $1 AND position_id = held.id AND state IN ('active', 'exchanging')
+                   WHERE company_id = $1 AND position_id = held.id AND state <> 'pending'
                      AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor') OFFSET 0) s WHERE $6
                  UNION ALL SELECT s.document_id, s.folder_id FROM unnest($5::uuid[]) AS joined(id) CROSS JOIN LATERAL (
                    SELECT document_id, folder_id FROM docs.shares
-                   WHERE company_id = $1 AND group_id = joined.id AND state IN ('active', 'exchanging')
+                   WHERE company_id = $1 AND group_id = joined.id AND state <> 'pending'
                      AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor') OFFSET 0) s WHERE $6),
                within AS MATERIALIZED (
                  SELECT DISTINCT a.folder_id FROM (

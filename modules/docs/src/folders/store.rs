@@ -60,7 +60,7 @@ pub(super) async fn list(
             Row,
             r#"WITH opened AS (
                  SELECT s.folder_id FROM docs.shares s
-                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state IN ('active', 'exchanging')
+                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state <> 'pending'
                    AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $5::uuid AND s.kc_sub = $4) OR s.position_id = ANY($6::uuid[])
                      OR s.group_id = ANY($7::uuid[]))
@@ -189,7 +189,7 @@ pub(super) async fn roles(
             r#"SELECT a.folder_id, max(r.rank) AS "rank!" FROM docs.folder_ancestors a
                JOIN LATERAL (
                  SELECT CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END AS rank FROM docs.shares s
-                 WHERE s.folder_id = a.ancestor_id AND s.state IN ('active', 'exchanging')
+                 WHERE s.folder_id = a.ancestor_id AND s.state <> 'pending'
                    AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))
                  UNION ALL SELECT 3 FROM docs.folders f WHERE f.id = a.ancestor_id AND f.owner_kc_sub = $3) r ON true

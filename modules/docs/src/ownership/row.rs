@@ -6,7 +6,7 @@ use contract::grants::Tuple;
 use contract::id::{CompanyId, MemberId};
 use serde_json::{Value, json};
 use service::refusal::conflict;
-use service::two_store::{NewRow, TupleRow};
+use service::two_store::{BrokenOff, NewRow, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -88,8 +88,6 @@ impl NewRow for NewOwner {
 impl TupleRow for Ownership {
     const TABLE: &'static str = "docs.ownerships";
     const NOUN: &'static str = "transfer";
-    /// A former owner's tuple must go, however long that takes.
-    const REMOVAL_MAY_BE_GIVEN_UP: bool = false;
     type Shown = ();
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
@@ -126,6 +124,11 @@ impl TupleRow for Ownership {
 
     fn removed_tuples(&self) -> Vec<Tuple> {
         vec![Tuple::user(object(self.document), "owner", &self.subject)]
+    }
+
+    /// A former owner's tuple must go, however long that takes.
+    fn broken_off(&self) -> BrokenOff {
+        BrokenOff::Finished
     }
 
     fn shown(&self) {}

@@ -108,6 +108,8 @@ pub(crate) async fn proposed<const AS_MANAGER: bool>(
         role,
         next_role: None,
         granted_by: call.subject.to_string(),
+        revoked_by: None,
+        revoked_for: None,
         created_at: now(app),
     };
     Ok(NewShare { share, right })

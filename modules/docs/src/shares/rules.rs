@@ -154,6 +154,10 @@ pub struct Share {
     pub next_role: Option<ShareRole>,
     /// The subject that gave it.
     pub granted_by: String,
+    /// The subject that began to remove it, while it is being removed.
+    pub revoked_by: Option<String>,
+    /// The reason for removing it, unless somebody chose to.
+    pub revoked_for: Option<String>,
     /// When it was given.
     pub created_at: Timestamp,
 }

@@ -3,7 +3,7 @@
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::principal::Named;
 use contract::{Principal, Subject};
-use service::ApiError;
+use service::{ApiError, AuditedTx};
 use sqlx::{PgConnection, PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -26,6 +26,8 @@ struct Row {
     role: String,
     next_role: Option<String>,
     granted_by: String,
+    revoked_by: Option<String>,
+    revoked_for: Option<String>,
     created_at: OffsetDateTime,
 }
 
@@ -50,6 +52,8 @@ impl Row {
             role: ShareRole::of_word(&self.role)?,
             next_role: self.next_role.as_deref().map(ShareRole::of_word).transpose()?,
             granted_by: self.granted_by,
+            revoked_by: self.revoked_by,
+            revoked_for: self.revoked_for,
             created_at: self.created_at.into(),
         })
     }
@@ -61,7 +65,7 @@ macro_rules! rows {
         sqlx::query_as!(
             Row,
             "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role,
-               next_role, granted_by, created_at FROM docs.shares "
+               next_role, granted_by, revoked_by, revoked_for, created_at FROM docs.shares "
                 + $tail,
             $($value),*
         )
@@ -228,6 +232,44 @@ pub(super) async fn set_role(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Writes who removes a share, and the reason if nobody chose to.
+pub(super) async fn set_revoked(
+    tx: &mut AuditedTx,
+    share: &Share,
+    reason: Option<&str>,
+) -> Result<(), ApiError> {
+    let actor = tx.actor().to_owned();
+    sqlx::query!(
+        "UPDATE docs.shares SET revoked_by = $3, revoked_for = $4 WHERE company_id = $1 AND id = $2",
+        share.company.as_uuid(),
+        share.id.as_uuid(),
+        actor,
+        reason
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// The role that another share of the same target gives the same login. Its tuple stays when this share ends.
+pub(super) async fn kept(
+    executor: impl PgExecutor<'_>,
+    share: &Share,
+) -> Result<Option<ShareRole>, ApiError> {
+    let Some(login) = &share.kc_sub else { return Ok(None) };
+    let found = sqlx::query_scalar!(
+        "SELECT role FROM docs.shares
+         WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3) AND kc_sub = $4 AND id <> $5
+           AND state <> 'pending' LIMIT 1",
+        share.company.as_uuid(),
+        share.target.document().map(DocumentId::as_uuid),
+        share.target.folder().map(FolderId::as_uuid),
+        login.as_str(),
+        share.id.as_uuid()
+    );
+    Ok(found.fetch_optional(executor).await?.as_deref().map(ShareRole::of_word).transpose()?)
 }
 
 /// A member row with the login that it had when it was given shares.
