@@ -45,7 +45,8 @@ impl Row {
     }
 }
 
-/// Lists one page of the folders that the caller sees, by name, optionally of one parent folder only.
+/// Lists one page of the folders that the caller sees, by name, optionally of one parent folder only. The folders that the
+/// caller sees are read first: an `OR` with a subquery would be asked for each folder of the company.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -58,19 +59,22 @@ pub(super) async fn list(
     let rows = |limit: i64, offset: i64| {
         sqlx::query_as!(
             Row,
-            r#"WITH opened AS (
+            r#"WITH opened AS MATERIALIZED (
                  SELECT s.folder_id FROM docs.shares s
-                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state <> 'pending'
+                 WHERE NOT $2::bool AND s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state <> 'pending'
                    AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $5::uuid AND s.kc_sub = $4) OR s.position_id = ANY($6::uuid[])
                      OR s.group_id = ANY($7::uuid[]))
-                 UNION SELECT f.id FROM docs.folders f WHERE f.company_id = $1 AND f.owner_kc_sub = $4)
+                 UNION SELECT f.id FROM docs.folders f
+                   WHERE NOT $2 AND f.company_id = $1 AND f.owner_kc_sub = $4),
+               visible AS MATERIALIZED (
+                 SELECT DISTINCT a.folder_id AS id
+                 FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id
+                 UNION ALL SELECT f.id FROM docs.folders f WHERE $2 AND f.company_id = $1)
                SELECT f.id, f.company_id, f.name, f.parent_id, f.owner_kc_sub, f.owner_member_id, f.owner_label,
                  f.created_at, f.updated_at, count(*) OVER () AS "total!"
-               FROM docs.folders f
+               FROM visible v JOIN docs.folders f ON f.id = v.id
                WHERE f.company_id = $1 AND f.state = 'active' AND ($3::uuid IS NULL OR f.parent_id = $3)
-                 AND ($2::bool OR f.id IN (
-                   SELECT a.folder_id FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id))
                ORDER BY f.name, f.id LIMIT $8 OFFSET $9"#,
             permit.company.as_uuid(),
             view == View::All,
@@ -144,6 +148,21 @@ pub(crate) async fn lock_active(
         id.as_uuid()
     );
     subject(&found.fetch_optional(conn).await?.ok_or_else(unknown)?)
+}
+
+/// The number of folders that a subject owns.
+pub(super) async fn owned(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    owner: &Subject,
+) -> Result<i64, ApiError> {
+    Ok(sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM docs.folders WHERE company_id = $1 AND owner_kc_sub = $2"#,
+        company.as_uuid(),
+        owner.as_str()
+    )
+    .fetch_one(conn)
+    .await?)
 }
 
 /// What keeps a folder from being deleted, as counts.

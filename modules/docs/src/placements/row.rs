@@ -9,7 +9,7 @@ use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::Child;
+use super::rules::{Child, check_size};
 use super::store;
 use crate::folders::row::object;
 use crate::folders::rules::FolderId;
@@ -83,6 +83,10 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
 
     /// Takes the child out of its folder in lists before its tuple is removed.
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        if let Child::Folder(moved) = self.0.child {
+            store::lock_folders(tx.conn(), self.0.company).await?;
+            check_size(store::extent(tx.conn(), self.0.company, moved).await?.1)?;
+        }
         store::follow(tx.conn(), self.0.company, self.0.child, None).await
     }
 

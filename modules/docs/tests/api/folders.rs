@@ -164,6 +164,107 @@ async fn a_move_that_breaks_off_opens_nothing_more_and_is_finished_by_the_same_c
     }
 }
 
+/// Folders of this person below a folder: children, and children of the first one, by turns.
+async fn many(world: &World, owner: usize, below: &str, count: usize) {
+    let (person, company) = (&world.people[owner], world.module.company);
+    let made =
+        "INSERT INTO docs.folders(id, company_id, name, parent_id, owner_kc_sub, owner_member_id, state)";
+    world
+        .module
+        .execute(format!(
+            "CREATE TEMP TABLE made AS SELECT md5('{owner}{below}' || n)::uuid AS id, n,
+               CASE WHEN n % 2 = 0 THEN md5('{owner}{below}1')::uuid ELSE '{below}'::uuid END AS parent FROM generate_series(1, {count}) n;
+             {made} SELECT id, '{company}', 'Folder ' || n, parent, '{}', '{}', 'active' FROM made;
+             INSERT INTO docs.folder_ancestors SELECT '{company}'::uuid, id, id, 0 FROM made
+               UNION ALL SELECT '{company}', id, parent, 1 FROM made
+               UNION ALL SELECT '{company}', id, '{below}'::uuid, 2 FROM made WHERE n % 2 = 0;
+             DROP TABLE made",
+            person.subject, person.member
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn two_thousand_folders_are_the_most_that_move_at_once() {
+    let world = World::of(4).await;
+    let [from, to] = ["From", "To"].map(async |name| world.folder(1, name, None).await);
+    let (from, to) = (from.await, to.await);
+    let tree = world.folder(1, "Tree", None).await;
+    many(&world, 1, &tree, 1_999).await;
+    assert_eq!(move_folder(&world, 1, &tree, Some(&from)).await.status, 200, "control");
+    assert_eq!(move_folder(&world, 1, &tree, Some(&to)).await.status, 200, "control");
+    let ancestors = format!("SELECT count(*) FROM docs.folder_ancestors WHERE ancestor_id = '{to}'");
+    assert_eq!(world.count(&ancestors).await, 2_001);
+    assert_eq!(move_folder(&world, 1, &tree, None).await.status, 200, "control");
+    let top = world.folder(1, "Top", None).await;
+    assert_eq!(move_folder(&world, 1, &top, Some(&to)).await.status, 200);
+    for tree in [&tree, &top] {
+        many(&world, 2, tree, 2_000).await;
+    }
+    let before = (world.module.contents().await, world.facts().tuples.clone());
+    for (tree, place) in [(&tree, Some(&from)), (&top, Some(&from)), (&top, None)] {
+        let refused = move_folder(&world, 1, tree, place.map(String::as_str)).await;
+        assert_eq!((refused.status, refused.code()), (409, "FOLDER_TREE_TOO_LARGE"), "{}", refused.text);
+        assert_eq!(refused.body["error"]["details"], json!({ "maxFolders": 2_000 }));
+    }
+    assert_eq!((world.module.contents().await, world.facts().tuples.clone()), before);
+}
+
+#[tokio::test]
+async fn a_member_owns_at_most_five_thousand_folders() {
+    let world = World::of(4).await;
+    let folder = world.folder(1, "First", None).await;
+    many(&world, 1, &folder, 4_998).await;
+    world.folder(1, "Last", None).await;
+    for parent in [None, Some(&folder)] {
+        let body = json!({ "name": "More", "parentId": parent });
+        let more = world.ask(1, "POST", "/folders", Some(body)).await;
+        assert_eq!((more.status, reason(&more)), (422, "TOO_MANY_FOLDERS"), "{}", more.text);
+        assert_eq!(more.body["error"]["details"]["maxFolders"], 5_000);
+    }
+    world.folder(2, "Theirs", None).await;
+}
+
+#[tokio::test]
+async fn folders_are_listed_in_time_that_grows_with_their_number() {
+    let world = World::of(4).await;
+    let first = world.folder(1, "First", None).await;
+    let (person, company) = (&world.people[1], world.module.company);
+    // Fifty folders in each, four levels deep.
+    let id_of = |n: &str| format!("CASE {n} WHEN 0 THEN '{first}' ELSE md5('{first}' || {n})::uuid END");
+    let made =
+        "INSERT INTO docs.folders(id, company_id, name, parent_id, owner_kc_sub, owner_member_id, state)";
+    world
+        .module
+        .execute(format!(
+            "{made} SELECT {}, '{company}', 'Folder ' || n, {}, '{}', '{}', 'active' FROM generate_series(1, 30000) n;
+             INSERT INTO docs.folder_ancestors
+               WITH RECURSIVE around AS (
+                 SELECT n, n AS a, 0 AS distance FROM generate_series(1, 30000) n
+                 UNION ALL SELECT n, (a - 1) / 50, distance + 1 FROM around WHERE a > 0)
+               SELECT '{company}', {}, {}, distance FROM around;
+             ANALYZE docs.folders; ANALYZE docs.folder_ancestors",
+            id_of("n"),
+            id_of("((n - 1) / 50)"),
+            person.subject,
+            person.member,
+            id_of("n"),
+            id_of("a")
+        ))
+        .await;
+    let total = async |who: usize, query: &str| {
+        let reply = world.ask(who, "GET", &format!("/folders?{query}"), None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        (reply.data()["total"].clone(), reply.data()["items"][0]["name"].clone())
+    };
+    assert_eq!(total(0, "view=all").await, (json!(30_001), json!("First")), "control");
+    assert_eq!(total(1, "").await, (json!(30_001), json!("First")));
+    assert_eq!(total(1, &format!("parentId={first}")).await, (json!(50), json!("Folder 1")));
+    assert_eq!(total(2, "").await, (json!(0), Value::Null));
+    assert_eq!(share(&world, 1, &first, 2, "viewer").await.status, 201);
+    assert_eq!(total(2, "pageSize=1").await, (json!(30_001), json!("First")));
+}
+
 #[tokio::test]
 async fn a_member_removes_the_own_share_of_a_folder_and_a_manager_changes_any() {
     let world = World::of(5).await;
