@@ -82,10 +82,16 @@ pub(crate) async fn accept(
 ) -> Result<Data<AccessRequest>, ApiError> {
     let mut admitted = admission::admit_sharing(&app, call).await?;
     let request = open_of_path(&app, &admitted).await?;
-    if admitted.as_manager {
-        meet::<true>(&app, &mut admitted, &request).await?;
-    } else {
-        meet::<false>(&app, &mut admitted, &request).await?;
+    loop {
+        let met = if admitted.as_manager {
+            meet::<true>(&app, &mut admitted, &request).await
+        } else {
+            meet::<false>(&app, &mut admitted, &request).await
+        };
+        match met {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => break settled?,
+        }
     }
     shown(&app, &admitted, request.id).await
 }
@@ -144,7 +150,7 @@ async fn decide(
     action: &'static str,
 ) -> Result<(), ApiError> {
     let (mut tx, document, _) = admitted.lock(app).await?;
-    admitted.right().check(document.state, document.editors_can_share, document.general_access)?;
+    admitted.right().check(document.state, document.editors_can_share, document.rights)?;
     if status == Status::Declined && store::is_being_met(&mut tx, id).await? {
         return Err(decided());
     }

@@ -9,7 +9,7 @@ use service::{ApiError, CompanyCall, Data, UnreadBody};
 use super::row::NewOwner;
 use super::unfinished;
 use crate::App;
-use crate::admission;
+use crate::admission::{self, Admitted};
 use crate::documents::http::summary;
 use crate::documents::rules::Document;
 use crate::shares::rules::{is_owner, not_linked, unknown_principal};
@@ -29,17 +29,29 @@ pub(crate) async fn transfer(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit_transfer(&app, call).await?;
+    let mut admitted = admission::admit_transfer(&app, call).await?;
     let TransferBody(member) = body.read().await?.parse()?;
-    let was_owner = unfinished::is_of_caller(&app, &admitted, admitted.gist.id).await?;
-    let resumed = unfinished::finish(&app, &admitted, admitted.gist.id).await?;
-    let found = app.org.resolve(&admitted, Principal::Member(member)).await?.ok_or_else(unknown_principal)?;
-    let subject = found.kc_sub.ok_or_else(not_linked)?;
-    if was_owner && subject != admitted.gist.owner {
-        admission::admit_again(&app, &admitted).await?;
+    loop {
+        match transfer_to(&app, &mut admitted, member).await {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return settled,
+        }
     }
+}
+
+async fn transfer_to(
+    app: &App,
+    admitted: &mut Admitted,
+    member: MemberId,
+) -> Result<Data<Document>, ApiError> {
+    let resumed = unfinished::finish(app, admitted, admitted.gist.id).await?;
+    let found = app.org.resolve(admitted, Principal::Member(member)).await?.ok_or_else(unknown_principal)?;
+    let subject = found.kc_sub.ok_or_else(not_linked)?;
     if subject == admitted.gist.owner {
-        return if resumed { summary(&app, &admitted).await } else { Err(is_owner()) };
+        return if resumed { summary(app, admitted).await } else { Err(is_owner()) };
+    }
+    if resumed {
+        admitted.decide_again(app).await?;
     }
     let new = NewOwner {
         company: admitted.company,
@@ -48,8 +60,9 @@ pub(crate) async fn transfer(
         member,
         label: found.title,
         as_manager: admitted.as_manager,
+        rights: admitted.gist.rights,
     };
-    app.two_store().create(&admitted, None, &new).await?;
-    unfinished::finish(&app, &admitted, admitted.gist.id).await?;
-    summary(&app, &admitted).await
+    app.two_store().create(admitted, None, &new).await?;
+    unfinished::finish(app, admitted, admitted.gist.id).await?;
+    summary(app, admitted).await
 }

@@ -56,14 +56,21 @@ pub(crate) async fn create(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Once<Shown>, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let body: CreateBody = body.read().await?.parse()?;
     let principal = body.named.one().ok_or_else(ambiguous)?;
-    let (target, right) = (Target::Document(admitted.gist.id), admitted.right());
-    if admitted.as_manager {
-        give::<true>(&app, &admitted, target, principal, body.role, right).await
-    } else {
-        give::<false>(&app, &admitted, target, principal, body.role, right).await
+    let target = Target::Document(admitted.gist.id);
+    loop {
+        let right = admitted.right();
+        let given = if admitted.as_manager {
+            give::<true>(&app, &admitted, target, principal, body.role, right).await
+        } else {
+            give::<false>(&app, &admitted, target, principal, body.role, right).await
+        };
+        match given {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return settled,
+        }
     }
 }
 
@@ -125,16 +132,21 @@ pub(crate) async fn update(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Shown>, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let RoleBody { role } = body.read().await?.parse()?;
     let target = Target::Document(admitted.gist.id);
-    let (right, share) = (admitted.right(), of_path(&app, &admitted, target).await?);
-    let changed = if admitted.as_manager {
-        change::<true>(&app, &admitted, share, role, right).await?
-    } else {
-        change::<false>(&app, &admitted, share, role, right).await?
-    };
-    Ok(Data(named(&app, &admitted, changed).await))
+    loop {
+        let (right, share) = (admitted.right(), of_path(&app, &admitted, target).await?);
+        let changed = if admitted.as_manager {
+            change::<true>(&app, &admitted, share, role, right).await
+        } else {
+            change::<false>(&app, &admitted, share, role, right).await
+        };
+        match changed {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return Ok(Data(named(&app, &admitted, settled?).await)),
+        }
+    }
 }
 
 /// Finds the share in the path.
@@ -173,19 +185,24 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     let document = crate::documents::rules::document_of(&call)?;
     let target = Target::Document(document);
     let is_own = is_own(&app, &call, target).await?;
-    let admitted = if is_own {
+    let mut admitted = if is_own {
         admission::admit_own_share(&app, call).await?
     } else {
         admission::admit_sharing_trashed(&app, call).await?
     };
-    let share = of_path(&app, &admitted, target).await?;
-    let right = if is_own { Right::WHOLE } else { admitted.right() };
-    let taken = if admitted.as_manager {
-        take::<true>(&app, &admitted, share, right).await?
-    } else {
-        take::<false>(&app, &admitted, share, right).await?
-    };
-    Ok(Data(named(&app, &admitted, taken).await))
+    loop {
+        let share = of_path(&app, &admitted, target).await?;
+        let right = if is_own { Right::WHOLE } else { admitted.right() };
+        let taken = if admitted.as_manager {
+            take::<true>(&app, &admitted, share, right).await
+        } else {
+            take::<false>(&app, &admitted, share, right).await
+        };
+        match taken {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return Ok(Data(named(&app, &admitted, settled?).await)),
+        }
+    }
 }
 
 /// Whether the share in the path is the caller's own member share. It selects the question to authz and is not shown.

@@ -220,7 +220,8 @@ impl TupleRow for Relinked {
         store::set_revoked(tx, &self.share, Some(REASON)).await
     }
 
-    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        store::rights_changed(tx, &self.share).await?;
         let mut payload = self.share.told(false);
         if let Some(members) = payload.as_object_mut() {
             members.insert("reason".to_owned(), json!(REASON));

@@ -10,7 +10,7 @@ use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::{Level, Right, Share, ShareRole, Shown, Target};
+use super::rules::{Right, Share, ShareRole, Shown, Target};
 use super::store;
 use crate::{access_requests, documents, folders};
 
@@ -101,7 +101,8 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
         store::set_revoked(tx, &self.0, None).await
     }
 
-    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        store::rights_changed(tx, &self.0).await?;
         let mut told = self.0.told(AS_MANAGER);
         if let (Some(reason), Some(members)) = (&self.0.revoked_for, told.as_object_mut()) {
             members.insert("reason".to_owned(), json!(reason));
@@ -112,6 +113,7 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     async fn exchanged(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         let role = self.0.next_role.ok_or_else(|| ApiError::internal("a role change without a next role"))?;
         store::set_role(tx.conn(), &self.0, role).await?;
+        store::rights_changed(tx, &self.0).await?;
         access_requests::store::meet(tx, &self.0, role).await?;
         let mut told = self.0.told(AS_MANAGER);
         if let Some(members) = told.as_object_mut() {
@@ -150,10 +152,10 @@ impl<const AS_MANAGER: bool> Exchange for ChangeRole<AS_MANAGER> {
 }
 
 impl<const AS_MANAGER: bool> Guard<Acted<AS_MANAGER>> for Right {
-    /// Locks the document of an editor's change, as access changes do.
+    /// Locks the document, as access changes do.
     async fn admit(&self, row: &Acted<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        let (Level::Own(_), Target::Document(document)) = (self.level, row.0.target) else { return Ok(()) };
+        let (Some(_), Target::Document(document)) = (self.decided, row.0.target) else { return Ok(()) };
         let found = documents::store::lock_sharing(tx.conn(), row.0.company, document).await?;
-        self.check(found.state, found.editors_can_share, found.general_access)
+        self.check(found.state, found.editors_can_share, found.rights)
     }
 }

@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rules::{Share, ShareId, ShareRole, Target};
+use crate::documents;
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 use crate::store::subject;
@@ -251,6 +252,14 @@ pub(super) async fn set_revoked(
     .execute(tx.conn())
     .await?;
     Ok(())
+}
+
+/// Notes that a share of a document gives less than before.
+pub(super) async fn rights_changed(tx: &mut AuditedTx, share: &Share) -> Result<(), ApiError> {
+    match share.target {
+        Target::Document(id) => documents::store::rights_changed(tx.conn(), share.company, id).await,
+        Target::Folder(_) => Ok(()),
+    }
 }
 
 /// The role that another share of the same target gives the same login. Its tuple stays when this share ends.
