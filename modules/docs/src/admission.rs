@@ -20,8 +20,10 @@ use crate::documents::rules::{
     Content, DocumentId, GeneralAccess, State, StoredDocument, document_of, trashed, unknown,
 };
 use crate::documents::store;
-use crate::operations::MANAGER;
+use crate::operations::{FOLDERS_MANAGE, MANAGER};
 use crate::ownership::unfinished;
+use crate::placements;
+use crate::placements::rules::Child;
 use crate::shares::rules::{Level, Right, ShareId, ShareRole};
 use crate::shares::{relinked, removals};
 
@@ -72,6 +74,8 @@ enum Way {
     Member,
     /// As one that transfers the document.
     Transfer,
+    /// As one that moves the document.
+    Move,
 }
 
 /// How often a call is decided before it is refused, because rights to its document change all the time.
@@ -89,6 +93,8 @@ pub(crate) struct Admitted {
     pub(crate) managed: bool,
     /// The caller was admitted as a manager of a document that someone else owns.
     pub(crate) as_manager: bool,
+    /// The caller manages the folder that the document lies in, not the document: the only move is out of that folder.
+    pub(crate) takes_out: bool,
 }
 
 impl Deref for Admitted {
@@ -182,6 +188,7 @@ impl Admitted {
             Way::Sharing => admit_sharing_trashed(app, call).await?,
             Way::Member => admit_member(app, call).await?,
             Way::Transfer => admit_transfer(app, call).await?,
+            Way::Move => admit_move(app, call).await?,
         };
         *self = Self { decisions: self.decisions + 1, ..again };
         Ok(())
@@ -255,6 +262,44 @@ pub(crate) async fn admit_transfer(app: &App, call: CompanyCall) -> Result<Admit
         return Err(trashed());
     }
     Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Transfer))
+}
+
+/// Admits a call that moves the document: its managers unless it is in the trash, and even then those of the folder that
+/// it lies in ([`Admitted::takes_out`]).
+///
+/// # Errors
+/// As [`admit`].
+pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = look_up(app, &call).await?;
+    let (manager, is_trashed) = (managing(&call), gist.state == State::Trashed);
+    let placement =
+        placements::store::of_child(&app.core.pool, call.company, Child::Document(gist.id)).await?;
+    if placement.is_none() && !is_trashed {
+        return Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move));
+    }
+    if let Some(proof) = probe(app, &call, &gist, &manager).await? {
+        return if is_trashed { Err(trashed()) } else { Ok(admitted(proof, gist, true, Way::Move)) };
+    }
+    let folder = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"));
+    if let Some(folder) = folder {
+        let permit = app.permits.probe_object(&call, &FOLDERS_MANAGE, folder.parent).await?;
+        if let Some(permit) = permit {
+            let admitted = admitted(Proof::Object(permit), gist, false, Way::Move);
+            return Ok(Admitted { takes_out: true, ..admitted });
+        }
+    }
+    if is_trashed {
+        return Err(unknown());
+    }
+    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move))
+}
+
+/// Asks whether the caller manages the document, for a move that the manager of its folder may not make.
+///
+/// # Errors
+/// 403 and 503 from authz.
+pub(crate) async fn check_manager(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
+    ask(app, admitted, &admitted.gist, &managing(admitted)).await.map(drop)
 }
 
 /// Admits a call that shares the document: always for its managers, for its editors if `editors_can_share` is set.
@@ -332,7 +377,7 @@ pub(crate) async fn admit_own_share(app: &App, call: CompanyCall) -> Result<Admi
 
 fn admitted(proof: Proof, gist: Gist, managed: bool, way: Way) -> Admitted {
     let as_manager = managed && gist.owner != proof.subject;
-    Admitted { proof, way, decisions: 1, gist, managed, as_manager }
+    Admitted { proof, way, decisions: 1, gist, managed, as_manager, takes_out: false }
 }
 
 /// The feature that asks whether the caller manages the document.

@@ -92,7 +92,8 @@ impl TupleRow for FolderRow {
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         let held = store::holds(tx.conn(), self.folder.company, self.folder.id).await?;
         if held.folders + held.documents + held.moves > 0 {
-            let details = json!({ "folders": held.folders, "documents": held.documents });
+            let details = json!({ "folders": held.folders, "documents": held.documents,
+                "trashedDocumentIds": held.trashed });
             return Err(conflict("FOLDER_NOT_EMPTY", "the folder is not empty", details));
         }
         if held.unsettled_shares > 0 {

@@ -169,6 +169,8 @@ pub(super) async fn owned(
 pub(super) struct Holds {
     pub(super) folders: i64,
     pub(super) documents: i64,
+    /// Up to 100 of the documents that are in the trash, which no list shows to the folder's manager.
+    pub(super) trashed: Vec<Uuid>,
     pub(super) moves: i64,
     pub(super) unsettled_shares: i64,
 }
@@ -183,6 +185,8 @@ pub(super) async fn holds(
         Holds,
         r#"SELECT (SELECT count(*) FROM docs.folders WHERE company_id = $1 AND parent_id = $2) AS "folders!",
              (SELECT count(*) FROM docs.documents WHERE company_id = $1 AND folder_id = $2) AS "documents!",
+             ARRAY(SELECT id FROM docs.documents WHERE company_id = $1 AND folder_id = $2 AND state = 'trashed'
+               ORDER BY id LIMIT 100) AS "trashed!",
              (SELECT count(*) FROM docs.placements WHERE company_id = $1 AND (parent_id = $2 OR next_parent_id = $2
                OR folder_id = $2 AND state <> 'active')) AS "moves!",
              (SELECT count(*) FROM docs.shares WHERE company_id = $1 AND folder_id = $2 AND state <> 'active')

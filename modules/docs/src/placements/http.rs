@@ -16,11 +16,14 @@ pub(crate) async fn move_document(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Document>, ApiError> {
-    let mut admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit_move(&app, call).await?;
     let DocumentMove(to) = body.read().await?.parse()?;
     let child = Child::Document(admitted.gist.id);
     loop {
-        let decided = Some(admitted.gist.rights);
+        if admitted.takes_out && to.is_some() {
+            admission::check_manager(&app, &admitted).await?;
+        }
+        let decided = Some(Decided { rights: admitted.gist.rights, takes_out: admitted.takes_out });
         match move_to(&app, &admitted, child, to, admitted.as_manager, decided).await {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
             settled => break settled?,
@@ -41,14 +44,14 @@ pub(crate) async fn move_folder(
     folders::http::shown(&app, &admitted).await
 }
 
-/// `decided` are the document's [`rights`](crate::documents::rules::StoredDocument::rights) when its move was decided.
+/// `decided` is what the move of a document was decided by.
 async fn move_to(
     app: &App,
     call: &CompanyCall,
     child: Child,
     to: Option<FolderId>,
     as_manager: bool,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     if let Some(folder) = to {
         folders::admission::check_editor(app, call, folder).await?;
@@ -69,7 +72,7 @@ async fn settle<const AS_MANAGER: bool>(
     call: &CompanyCall,
     child: Child,
     to: Option<FolderId>,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     let mut found = store::of_child(&app.core.pool, call.company, child).await?;
     if let Some(placement) = found.take_if(|placement| placement.state == "revoking") {
@@ -101,7 +104,7 @@ async fn begin<const AS_MANAGER: bool>(
     call: &CompanyCall,
     child: Child,
     parent: FolderId,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     let new = NewPlacement::<AS_MANAGER> { company: call.company, child, parent, decided };
     app.two_store().create(call, None, &new).await.map(drop)
@@ -111,10 +114,9 @@ async fn end<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     placement: &Placement,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
-    let guard = Decided(decided);
-    app.two_store().remove_guarded::<Moved<AS_MANAGER>>(call, placement.id, &guard).await.map(drop)
+    app.two_store().remove_guarded::<Moved<AS_MANAGER>>(call, placement.id, &decided).await.map(drop)
 }
 
 /// Finishes a pending or changing placement, so that it can be ended.
@@ -122,7 +124,7 @@ async fn finish<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     placement: &Placement,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     if placement.state == "pending" {
         return begin::<AS_MANAGER>(app, call, placement.child, placement.parent, decided).await;

@@ -130,7 +130,7 @@ pub(super) struct NewPlacement<const AS_MANAGER: bool> {
     pub(super) company: CompanyId,
     pub(super) child: Child,
     pub(super) parent: FolderId,
-    pub(super) decided: Option<i64>,
+    pub(super) decided: Option<Decided>,
 }
 
 impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
@@ -155,7 +155,7 @@ impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
 #[derive(Clone)]
 pub(super) struct ChangeParent<const AS_MANAGER: bool> {
     pub(super) parent: FolderId,
-    pub(super) decided: Option<i64>,
+    pub(super) decided: Option<Decided>,
 }
 
 impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
@@ -177,12 +177,18 @@ impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
     }
 }
 
-/// What the move of a document out of its folder was decided by.
-pub(super) struct Decided(pub(super) Option<i64>);
+/// What the move of a document was decided by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decided {
+    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights).
+    pub(super) rights: i64,
+    /// The caller manages the folder that it lies in, and takes it out of there, even if it is in the trash.
+    pub(super) takes_out: bool,
+}
 
-impl<const AS_MANAGER: bool> Guard<Moved<AS_MANAGER>> for Decided {
+impl<const AS_MANAGER: bool> Guard<Moved<AS_MANAGER>> for Option<Decided> {
     async fn admit(&self, row: &Moved<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        check_decision(tx, row.0.company, row.0.child, self.0).await
+        check_decision(tx, row.0.company, row.0.child, *self).await
     }
 }
 
@@ -191,14 +197,14 @@ async fn check_decision(
     tx: &mut AuditedTx,
     company: CompanyId,
     child: Child,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     let (Child::Document(document), Some(decided)) = (child, decided) else { return Ok(()) };
     let found = documents::lock_sharing(tx.conn(), company, document).await?;
-    if found.state != State::Active {
+    if found.state != State::Active && !decided.takes_out {
         return Err(trashed());
     }
-    check_rights(decided, found.rights)
+    check_rights(decided.rights, found.rights)
 }
 
 /// Checks that the child may move into a folder, and keeps the folder from being deleted until the transaction ends.
@@ -207,7 +213,7 @@ async fn check(
     company: CompanyId,
     child: Child,
     parent: FolderId,
-    decided: Option<i64>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     check_decision(tx, company, child, decided).await?;
     if let Child::Folder(moved) = child {

@@ -63,6 +63,40 @@ async fn the_owner_of_a_folder_edits_what_others_put_into_it() {
 }
 
 #[tokio::test]
+async fn the_owner_of_a_folder_takes_out_what_others_put_into_it() {
+    let world = World::of(6).await;
+    let (folder, other) = (world.folder(1, "Policies", None).await, world.folder(1, "Other", None).await);
+    let editor = id(&share(&world, 1, &folder, 2, "editor").await);
+    id(&share(&world, 1, &folder, 3, "editor").await);
+    let mut documents = Vec::new();
+    for title in ["Live", "Trashed"] {
+        let body = json!({ "title": title, "folderId": folder });
+        documents.push(id(&world.ask(2, "POST", "/documents", Some(body)).await));
+    }
+    assert_eq!(world.on(2, "DELETE", &documents[1], "", None).await.status, 200);
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}/shares/{editor}"), None).await.status, 200);
+    let full = world.ask(1, "DELETE", &format!("/folders/{folder}"), None).await;
+    let details = json!({ "folders": 0, "documents": 2, "trashedDocumentIds": [documents[1]] });
+    assert_eq!((full.code(), &full.body["error"]["details"]), ("FOLDER_NOT_EMPTY", &details));
+    for (document, closed) in documents.iter().zip([403, 404]) {
+        for (who, to, status) in [(1, Some(&*other), 403), (3, None, closed), (4, None, closed)] {
+            assert_eq!(place(&world, who, document, to).await.status, status, "control: {who} to {to:?}");
+        }
+        world.fail(&[Fault::LostBefore]);
+        assert_eq!(place(&world, 1, document, None).await.status, 503);
+        let out = place(&world, 1, document, None).await;
+        assert_eq!((out.status, &out.data()["folderId"]), (200, &Value::Null), "{}", out.text);
+        assert_eq!(place(&world, 1, document, None).await.status, closed, "it is no longer in the folder");
+        let actor = world.module.audit().await.last().expect("a row")["actor"].clone();
+        assert_eq!(actor, "subject-1");
+    }
+    assert_eq!(parents(&world), [""; 0]);
+    assert_eq!(world.on(2, "POST", &documents[1], "/restore", None).await.status, 200);
+    assert_eq!(world.listed(2, "view=mine").await.len(), 2, "its owner has both at the top level");
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}"), None).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_folder_moves_with_everything_in_it() {
     let world = World::of(5).await;
     let [old, new] = ["Old", "New"].map(async |name| world.folder(1, name, None).await);
@@ -130,7 +164,10 @@ async fn a_folder_is_renamed_by_editors_and_deleted_empty_by_managers() {
     let inner = world.folder(1, "Inner", Some(&folder)).await;
     let full = world.ask(1, "DELETE", &tail, None).await;
     assert_eq!((full.status, full.code()), (409, "FOLDER_NOT_EMPTY"));
-    assert_eq!(full.body["error"]["details"], json!({ "folders": 1, "documents": 0 }));
+    assert_eq!(
+        full.body["error"]["details"],
+        json!({ "folders": 1, "documents": 0, "trashedDocumentIds": [] })
+    );
     assert_eq!(world.ask(1, "DELETE", &format!("/folders/{inner}"), None).await.status, 200);
     assert_eq!(world.ask(2, "DELETE", &tail, None).await.status, 403);
     world.fail(&[Fault::LostAfter]);
