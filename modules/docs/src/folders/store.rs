@@ -1,6 +1,6 @@
 //! `docs.folders`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use contract::Subject;
 use contract::id::{CompanyId, MemberId};
@@ -195,6 +195,35 @@ pub(super) async fn holds(
         id.as_uuid()
     );
     Ok(found.fetch_one(conn).await?)
+}
+
+/// Those of these folders that lists show to the caller.
+pub(crate) async fn seen(
+    pool: &PgPool,
+    call: &CompanyCall,
+    looker: &Looker<'_>,
+    folders: &[FolderId],
+) -> Result<HashSet<FolderId>, ApiError> {
+    if looker.manages {
+        return Ok(folders.iter().copied().collect());
+    }
+    let ids: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
+    let (member, positions, groups) = MemberContext::columns(looker.member);
+    let found = sqlx::query_scalar!(
+        "SELECT DISTINCT a.folder_id FROM docs.folder_ancestors a
+         WHERE a.company_id = $1 AND a.folder_id = ANY($2) AND (
+           EXISTS (SELECT FROM docs.folders f WHERE f.id = a.ancestor_id AND f.owner_kc_sub = $3)
+           OR EXISTS (SELECT FROM docs.shares s WHERE s.folder_id = a.ancestor_id AND s.state <> 'pending'
+             AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
+             AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))))",
+        call.company.as_uuid(),
+        &ids,
+        looker.subject.as_str(),
+        member,
+        &positions,
+        &groups
+    );
+    Ok(found.fetch_all(pool).await?.into_iter().map(FolderId::from).collect())
 }
 
 /// The caller's role in each of these folders; folders in which the caller has none are absent.

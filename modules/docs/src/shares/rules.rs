@@ -169,6 +169,15 @@ pub struct Shown {
     role: ShareRole,
     granted_by: String,
     created_at: Timestamp,
+    is_inherited: bool,
+}
+
+impl Shown {
+    /// Renders what a folder gives to a document in it, without the folder unless the caller sees it.
+    #[must_use]
+    pub fn inherited(self, is_seen: bool) -> Self {
+        Self { folder_id: self.folder_id.filter(|_| is_seen), is_inherited: true, ..self }
+    }
 }
 
 impl Share {
@@ -185,6 +194,7 @@ impl Share {
             role: self.role,
             granted_by: self.granted_by,
             created_at: self.created_at,
+            is_inherited: false,
         }
     }
 

@@ -90,6 +90,70 @@ pub(super) async fn list_given(
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
 
+/// Lists the shares of the folders that a document lies in, as [`list_given`], without those of the document's owner.
+pub(super) async fn list_inherited(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    document: DocumentId,
+) -> Result<Vec<Share>, ApiError> {
+    let rows = rows!(
+        "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id IN (
+           SELECT a.ancestor_id FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
+           WHERE d.company_id = $1 AND d.id = $2)
+           AND kc_sub IS DISTINCT FROM (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2)
+         ORDER BY created_at, id",
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
+}
+
+struct Owning {
+    id: Uuid,
+    folder_id: Uuid,
+    owner_member_id: Uuid,
+    owner_kc_sub: String,
+    owner_label: Option<String>,
+    created_at: OffsetDateTime,
+}
+
+/// Lists the owners of the folders that a document lies in, who edit it, as shares of the folders; without the document's
+/// owner. Their ids are made from those of the document and the folder.
+pub(super) async fn list_owning(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    document: DocumentId,
+) -> Result<Vec<Share>, ApiError> {
+    let rows = sqlx::query_as!(
+        Owning,
+        r#"SELECT md5(d.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
+             f.owner_label, f.created_at
+           FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
+             JOIN docs.folders f ON f.id = a.ancestor_id
+           WHERE d.company_id = $1 AND d.id = $2 AND f.owner_kc_sub <> d.owner_kc_sub ORDER BY a.distance"#,
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    let rows = rows.fetch_all(executor).await?;
+    let share = |Owning { id, folder_id, owner_member_id, owner_kc_sub, owner_label, created_at }: Owning| {
+        Ok(Share {
+            id: id.into(),
+            company,
+            target: Target::Folder(folder_id.into()),
+            principal: Principal::Member(owner_member_id.into()),
+            kc_sub: Some(subject(&owner_kc_sub)?),
+            label: owner_label,
+            role: ShareRole::Editor,
+            next_role: None,
+            granted_by: owner_kc_sub,
+            revoked_by: None,
+            revoked_for: None,
+            created_at: created_at.into(),
+        })
+    };
+    rows.into_iter().map(share).collect()
+}
+
 /// Lists the confirmed shares of a target in the order in which they were given.
 pub(crate) async fn list(
     executor: impl PgExecutor<'_>,

@@ -319,3 +319,54 @@ async fn a_member_removes_the_own_share_of_a_folder_and_a_manager_changes_any() 
     assert_eq!(all.data()["items"][0]["myRole"], "manager");
     assert_eq!(world.ask(2, "GET", "/folders?view=all", None).await.status, 403);
 }
+
+#[tokio::test]
+async fn what_folders_give_is_among_the_shares_of_a_document() {
+    let world = World::of(7).await;
+    let top = world.folder(3, "Top", None).await;
+    id(&share(&world, 3, &top, 1, "editor").await);
+    let folder = world.folder(1, "Inner", Some(&top)).await;
+    id(&share(&world, 1, &folder, 2, "editor").await);
+    let group = world.group(&[4]);
+    let body = json!({ "groupId": group, "role": "viewer" });
+    let given = id(&world.ask(3, "POST", &format!("/folders/{top}/shares"), Some(body)).await);
+    let body = json!({ "title": "Plan", "folderId": folder });
+    let document = id(&world.ask(2, "POST", "/documents", Some(body)).await);
+    id(&world.share(2, &document, 5, "viewer").await);
+    let member = |who: usize| json!(world.people[who].member);
+    let listed = async |who: usize, document: &str| {
+        let reply = world.on(who, "GET", document, "/shares", None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        let shown = |share: &Value| {
+            let of = ["memberId", "groupId"].map(|name| share[name].clone());
+            let principal = of.into_iter().find(|id| !id.is_null());
+            (principal, share["role"].clone(), share["isInherited"].clone(), share["folderId"].clone())
+        };
+        reply.data().as_array().expect("a list").iter().map(shown).collect::<Vec<_>>()
+    };
+    // Its owner sees one folder, a viewer none, the folder's owner both; a manager as well.
+    let null = || Value::Null;
+    for (who, of_inner, of_top) in [
+        (2, json!(folder), null()),
+        (5, null(), null()),
+        (1, json!(folder), json!(top)),
+        (0, json!(folder), json!(top)),
+    ] {
+        let inherited = |principal, role: &str, folder: &Value| {
+            (Some(principal), json!(role), json!(true), folder.clone())
+        };
+        let expected = vec![
+            (Some(member(5)), json!("viewer"), json!(false), null()),
+            inherited(member(1), "editor", &of_inner),
+            inherited(member(3), "editor", &of_top),
+            inherited(member(1), "editor", &of_top),
+            inherited(json!(group), "viewer", &of_top),
+        ];
+        assert_eq!(listed(who, &document).await, expected, "{who}");
+    }
+    let change = world.on(2, "DELETE", &document, &format!("/shares/{given}"), None).await;
+    assert_eq!(change.status, 404, "it is changed at the folder");
+    assert_eq!(place(&world, 2, &document, None).await.status, 200);
+    let direct = (Some(member(5)), json!("viewer"), json!(false), Value::Null);
+    assert_eq!(listed(2, &document).await, [direct], "control: outside of the folder");
+}

@@ -53,7 +53,7 @@ async fn a_share_opens_a_document_to_a_member_a_position_or_a_group() {
     let first = &listed.data()[0];
     let expected = json!({ "id": first["id"], "documentId": document, "folderId": null, "principalKind": "member",
         "memberId": member, "positionId": null, "groupId": null, "title": "Person 2", "role": "viewer",
-        "grantedBy": "subject-1", "createdAt": first["createdAt"] });
+        "grantedBy": "subject-1", "createdAt": first["createdAt"], "isInherited": false });
     assert_eq!(first, &expected);
     assert_eq!(world.actions(&format!("document:{document}")).await[1..], ["share.created"; 3]);
 }
