@@ -230,6 +230,26 @@ pub(crate) async fn add_version(
     Ok(())
 }
 
+/// Writes the owner's member row and name to a document that [`lock`] holds.
+pub(crate) async fn set_owner_member(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+    member: MemberId,
+    label: &str,
+) -> Result<(), ApiError> {
+    let company = tx.company().as_uuid();
+    sqlx::query!(
+        "UPDATE docs.documents SET owner_member_id = $3, owner_label = $4 WHERE company_id = $1 AND id = $2",
+        company,
+        id.as_uuid(),
+        member.as_uuid(),
+        label
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
 /// Sets or clears the template flag of a document that [`lock`] holds.
 pub(super) async fn set_template(tx: &mut CompanyTx, id: DocumentId, flag: bool) -> Result<(), ApiError> {
     let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());

@@ -45,8 +45,8 @@ async fn inherited(app: &App, admitted: &Admitted, document: DocumentId) -> Resu
         return Ok(Vec::new());
     }
     let (given, found) = of_present_logins(app, admitted, given).await?;
-    let owners = owning.iter().filter_map(|share| share.principal.member());
-    let owners = names::of_members(app, admitted, owners).await;
+    let owner = |share: &Share| share.principal.member().zip(share.kc_sub.clone());
+    let owners = names::of_owners(app, admitted, owning.iter().filter_map(owner)).await;
     let member = app.org.member_context_if_any(admitted).await?;
     let looker = Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
     let folders: Vec<FolderId> =
@@ -54,7 +54,7 @@ async fn inherited(app: &App, admitted: &Admitted, document: DocumentId) -> Resu
     let seen = folders::store::seen(pool, admitted, &looker, &folders).await?;
     let is_seen = |share: &Share| share.target.folder().is_some_and(|folder| seen.contains(&folder));
     let owning = owning.into_iter().map(|share| {
-        let name = share.principal.member().and_then(|member| owners.get(&member).cloned());
+        let name = owner(&share).and_then(|owner| owners.get(&owner).cloned());
         let is_seen = is_seen(&share);
         share.shown(name).inherited(is_seen)
     });
