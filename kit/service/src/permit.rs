@@ -166,6 +166,19 @@ impl ObjectPermit {
     pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
         audit::history(core, self.company, subject, &[]).await
     }
+
+    /// As [`Permit::history_without`], for the permitted object.
+    ///
+    /// # Errors
+    /// 503 when the database is unavailable.
+    pub async fn history_without(
+        &self,
+        core: &Core,
+        subject: &str,
+        hidden: &[Hidden],
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
+        audit::history(core, self.company, subject, hidden).await
+    }
 }
 
 impl SubjectPermit {

@@ -1,13 +1,18 @@
 //! Decides operations on one document. The document's row is looked up first, because the question to authz depends on
 //! it: an unknown id asks nothing, general access asks whether the caller is a member of the company, and the trash is
-//! open to managers only. The row leaves this module only together with authz's answer ([`Admitted`]). A call that
-//! general access admitted is checked again where the row is read next: under its lock before a write
-//! ([`Admitted::lock`], [`Admitted::right`]), and with the text before it is shown ([`Admitted::confirmed`]).
+//! open to managers only. The row leaves this module only together with authz's answer ([`Admitted`]).
+//!
+//! A right may be taken away after it was decided by and before it is used. Every such change of the document itself (a
+//! share removed or changed, access, `editorsCanShare`, the owner, the folder) counts up the row's `rights_version` before
+//! it is answered. The decision is made for one number, read before authz is asked. It is compared where the row is read
+//! next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), and with the text before it is shown
+//! ([`Admitted::confirmed`]). If it differs, the call is decided again.
 
 use std::ops::Deref;
 
 use contract::Subject;
-use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, HistoryEntry, ObjectPermit, Permit};
+use contract::envelope::code;
+use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit};
 use sqlx::PgPool;
 
 use crate::App;
@@ -15,10 +20,12 @@ use crate::documents::rules::{
     Content, DocumentId, GeneralAccess, State, StoredDocument, document_of, trashed, unknown,
 };
 use crate::documents::store;
-use crate::operations::MANAGER;
+use crate::operations::{FOLDERS_MANAGE, MANAGER};
 use crate::ownership::unfinished;
-use crate::shares::relinked;
+use crate::placements;
+use crate::placements::rules::Child;
 use crate::shares::rules::{Level, Right, ShareId, ShareRole};
+use crate::shares::{relinked, removals};
 
 /// The part of a document's row that a decision depends on.
 #[derive(Clone, Debug)]
@@ -28,10 +35,14 @@ pub(crate) struct Gist {
     state: State,
     general_access: GeneralAccess,
     pub(crate) editors_can_share: bool,
+    /// The number that the row's `rights_version` had.
+    pub(crate) rights: i64,
     /// An interrupted transfer has left an ownership tuple to remove: the caller's own, or anyone's after 10 seconds.
     is_unfinished: bool,
     /// Shares of the document and of its folders that name the caller's login through a member row.
     shares_with_login: Vec<ShareId>,
+    /// Shares of the document and of its folders whose removal broke off 10 seconds ago or earlier.
+    shares_to_remove: Vec<ShareId>,
 }
 
 /// authz's answer: about the document or, where general access suffices, about membership in the company.
@@ -52,17 +63,38 @@ impl Deref for Proof {
     }
 }
 
+/// How a call is decided.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// By the operation's features.
+    Usual,
+    /// As one that shares the document.
+    Sharing,
+    /// By membership in the company.
+    Member,
+    /// As one that transfers the document.
+    Transfer,
+    /// As one that moves the document.
+    Move,
+}
+
+/// How often a call is decided before it is refused, because rights to its document change all the time.
+const MAX_DECISIONS: usize = 3;
+
 /// A call that authz has allowed.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     proof: Proof,
-    /// The question to authz that general access answered instead.
-    opened: Option<Feature>,
+    way: Way,
+    /// How often it was decided.
+    decisions: usize,
     pub(crate) gist: Gist,
     /// The caller was admitted as a manager of the document (its owner included).
     pub(crate) managed: bool,
     /// The caller was admitted as a manager of a document that someone else owns.
     pub(crate) as_manager: bool,
+    /// The caller manages the folder that the document lies in, not the document: the only move is out of that folder.
+    pub(crate) takes_out: bool,
 }
 
 impl Deref for Admitted {
@@ -81,69 +113,105 @@ impl Admitted {
         }
     }
 
-    pub(crate) async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
+    pub(crate) async fn history_without(
+        &self,
+        core: &Core,
+        subject: &str,
+        hidden: &[Hidden],
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
         match &self.proof {
-            Proof::Object(permit) => permit.history(core, subject).await,
-            Proof::Module(permit) => permit.history(core, subject).await,
+            Proof::Object(permit) => permit.history_without(core, subject, hidden).await,
+            Proof::Module(permit) => permit.history_without(core, subject, hidden).await,
         }
     }
 
-    /// Begins a transaction that holds the document's lock, and reads the document with its text. If general access
-    /// admitted the caller and has been narrowed since, authz is asked about the document itself.
+    /// Begins a transaction that holds the document's lock, and reads the document with its text. The call is decided again
+    /// if rights to the document have changed since its decision.
     ///
     /// # Errors
-    /// 404 when the document is gone; 403 and 503 from authz.
+    /// 404 when the document is gone; 403 and 503 from authz; 503 when rights change again and again.
     pub(crate) async fn lock(&mut self, app: &App) -> Result<(CompanyTx, StoredDocument, Content), ApiError> {
-        let mut tx = self.begin(&app.core).await?;
-        let (document, content) = store::lock(&mut tx, self.gist.id).await?;
-        if self.stands(document.general_access) {
-            return Ok((tx, document, content));
+        loop {
+            let mut tx = self.begin(&app.core).await?;
+            let (document, content) = store::lock(&mut tx, self.gist.id).await?;
+            if document.rights == self.gist.rights {
+                return Ok((tx, document, content));
+            }
+            // Authz is not asked while others wait for the lock.
+            tx.unchanged().await?;
+            self.decide_again(app).await?;
         }
-        // Authz is not asked while others wait for the lock.
-        tx.unchanged().await?;
-        self.ask_itself(app).await?;
-        let mut tx = self.begin(&app.core).await?;
-        let (document, content) = store::lock(&mut tx, self.gist.id).await?;
-        Ok((tx, document, content))
     }
 
-    /// Reads the document with its text. If general access admitted the caller and has been narrowed since, authz is
-    /// asked about the document itself.
+    /// Reads the document with its text. The call is decided again if rights to the document have changed since its
+    /// decision.
     ///
     /// # Errors
     /// As [`Self::lock`].
     pub(crate) async fn confirmed(&mut self, app: &App) -> Result<(StoredDocument, Content), ApiError> {
-        let found = store::find(&app.core.pool, self).await?;
-        if !self.stands(found.0.general_access) {
-            self.ask_itself(app).await?;
+        loop {
+            let found = store::find(&app.core.pool, self).await?;
+            if found.0.rights == self.gist.rights {
+                return Ok(found);
+            }
+            self.decide_again(app).await?;
         }
-        Ok(found)
     }
 
-    /// Whether the document's general access, as it is now, still admits the call, if it ever did.
-    fn stands(&self, access: GeneralAccess) -> bool {
-        self.opened.is_none_or(|feature| access.gives(feature.relation))
+    /// Whether a call was refused by [`check_rights`]; then it is decided again, and the caller repeats it.
+    ///
+    /// # Errors
+    /// As [`Self::lock`].
+    pub(crate) async fn is_decided_again(&mut self, app: &App, refused: &ApiError) -> Result<bool, ApiError> {
+        let is_conflict = matches!(refused, ApiError::Conflict { code: code::CONFLICT, .. });
+        if !is_conflict || self.decisions >= MAX_DECISIONS {
+            return Ok(false);
+        }
+        if store::rights(&app.core.pool, self.company, self.gist.id).await? == self.gist.rights {
+            return Ok(false);
+        }
+        self.decide_again(app).await?;
+        Ok(true)
     }
 
-    async fn ask_itself(&mut self, app: &App) -> Result<(), ApiError> {
-        if let Some(feature) = self.opened.take() {
-            self.proof = ask(app, &self.proof, &self.gist, &feature).await?;
+    /// Decides the call again.
+    ///
+    /// # Errors
+    /// As [`Self::lock`].
+    pub(crate) async fn decide_again(&mut self, app: &App) -> Result<(), ApiError> {
+        if self.decisions >= MAX_DECISIONS {
+            return Err(ApiError::unavailable("postgres"));
         }
+        let call = CompanyCall::clone(self);
+        let again = match self.way {
+            Way::Usual => admit_trashed(app, call).await?,
+            Way::Sharing => admit_sharing_trashed(app, call).await?,
+            Way::Member => admit_member(app, call).await?,
+            Way::Transfer => admit_transfer(app, call).await?,
+            Way::Move => admit_move(app, call).await?,
+        };
+        *self = Self { decisions: self.decisions + 1, ..again };
         Ok(())
     }
 
     /// The right with which a caller admitted by [`admit_sharing`] shares the document.
     pub(crate) const fn right(&self) -> Right {
-        if self.managed {
-            return Right::WHOLE;
-        }
-        Right { level: Level::Own(ShareRole::Editor), by_access: self.opened.is_some() }
+        let level = if self.managed { Level::Whole } else { Level::Own(ShareRole::Editor) };
+        Right { level, decided: Some(self.gist.rights) }
     }
 
     /// Whether the document is in the trash; if so, the caller was admitted as a manager.
     pub(crate) fn is_trashed(&self) -> bool {
         self.gist.state == State::Trashed
     }
+}
+
+/// Checks, under the document's lock, that no rights to it have changed since a decision.
+///
+/// # Errors
+/// 409 `CONFLICT`; [`Admitted::is_decided_again`] decides the call again.
+pub(crate) fn check_rights(decided: i64, now: i64) -> Result<(), ApiError> {
+    if decided == now { Ok(()) } else { Err(ApiError::conflict("rights to the document have been changed")) }
 }
 
 /// Admits a call to a document that is not in the trash.
@@ -165,23 +233,24 @@ pub(crate) async fn admit_trashed(app: &App, call: CompanyCall) -> Result<Admitt
     let manager = managing(&call);
     if gist.state == State::Trashed {
         let proof = probe(app, &call, &gist, &manager).await?.ok_or_else(unknown)?;
-        return Ok(admitted(proof, gist, true));
+        return Ok(admitted(proof, gist, true, Way::Usual));
     }
     let own = opened(&gist, call.feature);
     let is_managing = own.relation == MANAGER;
     let Some(otherwise) = call.operation.otherwise else {
         let proof = ask(app, &call, &gist, &own).await?;
-        return Ok(admitted(proof, gist, is_managing).through(own, call.feature));
+        return Ok(admitted(proof, gist, is_managing, Way::Usual));
     };
-    match probe(app, &call, &gist, &own).await? {
-        Some(proof) => Ok(admitted(proof, gist, is_managing).through(own, call.feature)),
-        None => Ok(admitted(ask(app, &call, &gist, &otherwise).await?, gist, otherwise.relation == MANAGER)),
-    }
+    let (proof, is_managing) = match probe(app, &call, &gist, &own).await? {
+        Some(proof) => (proof, is_managing),
+        None => (ask(app, &call, &gist, &otherwise).await?, otherwise.relation == MANAGER),
+    };
+    Ok(admitted(proof, gist, is_managing, Way::Usual))
 }
 
 /// Admits a call that transfers the document. Unlike [`admit`], it leaves the remains of an earlier transfer in place
-/// so that the former owner may repeat that transfer: the caller of this function finishes it, and uses [`admit_again`]
-/// for any other transfer.
+/// so that the former owner may repeat that transfer: the caller of this function finishes it, and decides any other
+/// transfer again.
 ///
 /// # Errors
 /// As [`admit`].
@@ -192,14 +261,44 @@ pub(crate) async fn admit_transfer(app: &App, call: CompanyCall) -> Result<Admit
         probe(app, &call, &gist, &manager).await?.ok_or_else(unknown)?;
         return Err(trashed());
     }
-    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
+    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Transfer))
 }
 
-/// Asks once more whether the caller manages the document.
+/// Admits a call that moves the document: its managers unless it is in the trash, and even then those of the folder that
+/// it lies in ([`Admitted::takes_out`]).
+///
+/// # Errors
+/// As [`admit`].
+pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = look_up(app, &call).await?;
+    let (manager, is_trashed) = (managing(&call), gist.state == State::Trashed);
+    let placement =
+        placements::store::of_child(&app.core.pool, call.company, Child::Document(gist.id)).await?;
+    if placement.is_none() && !is_trashed {
+        return Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move));
+    }
+    if let Some(proof) = probe(app, &call, &gist, &manager).await? {
+        return if is_trashed { Err(trashed()) } else { Ok(admitted(proof, gist, true, Way::Move)) };
+    }
+    let folder = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"));
+    if let Some(folder) = folder {
+        let permit = app.permits.probe_object(&call, &FOLDERS_MANAGE, folder.parent).await?;
+        if let Some(permit) = permit {
+            let admitted = admitted(Proof::Object(permit), gist, false, Way::Move);
+            return Ok(Admitted { takes_out: true, ..admitted });
+        }
+    }
+    if is_trashed {
+        return Err(unknown());
+    }
+    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move))
+}
+
+/// Asks whether the caller manages the document, for a move that the manager of its folder may not make.
 ///
 /// # Errors
 /// 403 and 503 from authz.
-pub(crate) async fn admit_again(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
+pub(crate) async fn check_manager(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
     ask(app, admitted, &admitted.gist, &managing(admitted)).await.map(drop)
 }
 
@@ -221,15 +320,15 @@ pub(crate) async fn admit_sharing_trashed(app: &App, call: CompanyCall) -> Resul
     let manager = managing(&call);
     if gist.state == State::Trashed {
         let proof = probe(app, &call, &gist, &manager).await?.ok_or_else(unknown)?;
-        return Ok(admitted(proof, gist, true));
+        return Ok(admitted(proof, gist, true, Way::Sharing));
     }
     if gist.editors_can_share && gist.owner != call.subject {
         let editor = opened(&gist, call.feature);
         if let Some(proof) = probe(app, &call, &gist, &editor).await? {
-            return Ok(admitted(proof, gist, false).through(editor, call.feature));
+            return Ok(admitted(proof, gist, false, Way::Sharing));
         }
     }
-    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
+    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Sharing))
 }
 
 /// Whether the caller of an admitted call shares the document, as [`admit_sharing`] would decide.
@@ -261,7 +360,7 @@ pub(crate) async fn admit_member(app: &App, call: CompanyCall) -> Result<Admitte
     }
     let member = Feature::of_module(call.feature.key, "member");
     let proof = Proof::Module(app.permits.ask_module(&call, &member).await?);
-    Ok(admitted(proof, gist, false))
+    Ok(admitted(proof, gist, false, Way::Member))
 }
 
 /// Admits a member to remove the member's own share. In the trash, the rules of [`admit_sharing_trashed`] apply.
@@ -276,16 +375,9 @@ pub(crate) async fn admit_own_share(app: &App, call: CompanyCall) -> Result<Admi
     admit_member(app, call).await
 }
 
-fn admitted(proof: Proof, gist: Gist, managed: bool) -> Admitted {
+fn admitted(proof: Proof, gist: Gist, managed: bool, way: Way) -> Admitted {
     let as_manager = managed && gist.owner != proof.subject;
-    Admitted { proof, opened: None, gist, managed, as_manager }
-}
-
-impl Admitted {
-    /// Notes that general access answered `wanted`, if `asked` is another question.
-    fn through(self, asked: Feature, wanted: Feature) -> Self {
-        Self { opened: (asked != wanted).then_some(wanted), ..self }
-    }
+    Admitted { proof, way, decisions: 1, gist, managed, as_manager, takes_out: false }
 }
 
 /// The feature that asks whether the caller manages the document.
@@ -321,8 +413,8 @@ async fn probe(
     Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
 }
 
-/// Looks up the document's row, finishes an interrupted transfer, and removes shares that were given to another member
-/// row of the caller's login, so that neither affects the decision.
+/// Looks up the document's row, finishes an interrupted transfer and interrupted removals of shares, and removes shares
+/// that were given to another member row of the caller's login, so that none of them affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
@@ -332,6 +424,7 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
             if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
         })?;
     }
+    removals::finish(app, call, &found.shares_to_remove).await?;
     relinked::settle_caller(app, call, &found.shares_with_login).await?;
     Ok(found)
 }
@@ -340,7 +433,7 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
 /// shown. `OFFSET 0` makes the planner read each folder's shares by their index.
 async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Option<Gist>, ApiError> {
     let row = sqlx::query!(
-        r#"SELECT owner_kc_sub, state, general_access, editors_can_share,
+        r#"SELECT owner_kc_sub, state, general_access, editors_can_share, rights_version,
              EXISTS (SELECT FROM docs.ownerships o
                WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub
                  AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!",
@@ -353,7 +446,14 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
                  SELECT s.id FROM docs.shares s
                  WHERE s.folder_id = a.ancestor_id AND s.company_id = $1 AND s.kc_sub = $3
                    AND s.member_id IS NOT NULL AND s.state <> 'pending' OFFSET 0) AS s
-               WHERE a.folder_id = d.folder_id) AS "shares_with_login!"
+               WHERE a.folder_id = d.folder_id) AS "shares_with_login!",
+             ARRAY(
+               SELECT s.id FROM docs.shares s
+               WHERE s.company_id = $1 AND s.state = 'revoking' AND s.member_id IS NULL
+                 AND s.attempted_at < now() - interval '10 seconds'
+                 AND (s.document_id = d.id OR s.folder_id IN (
+                   SELECT a.ancestor_id FROM docs.folder_ancestors a WHERE a.folder_id = d.folder_id)))
+               AS "shares_to_remove!"
            FROM docs.documents d WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'"#,
         call.company.as_uuid(),
         id.as_uuid(),
@@ -368,7 +468,9 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         state: State::of_word(&row.state)?,
         general_access: GeneralAccess::of_word(&row.general_access)?,
         editors_can_share: row.editors_can_share,
+        rights: row.rights_version,
         is_unfinished: row.is_unfinished,
         shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
+        shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),
     }))
 }

@@ -1,10 +1,10 @@
 //! Current names of people, positions and groups, from org. They are for display only: while org does not answer,
 //! responses show the names that were stored with the row.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use contract::Principal;
 use contract::id::MemberId;
+use contract::{Principal, Subject};
 use service::clients::org::{Found, Wanted};
 use service::{ApiError, CompanyCall};
 
@@ -37,6 +37,25 @@ pub(crate) async fn of_members(
     let wanted = Wanted { member_ids: ids, ..Wanted::default() };
     let found = found(app, call, &wanted).await;
     found.into_iter().flat_map(|found| found.members).map(|member| (member.id, member.display_name)).collect()
+}
+
+/// The current names of owners, by member row and login. A row that org has linked to another login than the owner's names
+/// somebody else, so it is absent.
+pub(crate) async fn of_owners(
+    app: &App,
+    call: &CompanyCall,
+    owners: impl Iterator<Item = (MemberId, Subject)>,
+) -> HashMap<(MemberId, Subject), String> {
+    let owners: HashSet<(MemberId, Subject)> = owners.collect();
+    let member_ids: HashSet<MemberId> = owners.iter().map(|(member, _)| *member).collect();
+    let wanted = Wanted { member_ids: member_ids.into_iter().collect(), ..Wanted::default() };
+    let Some(found) = found(app, call, &wanted).await else { return HashMap::new() };
+    let name = |owner: (MemberId, Subject)| {
+        let row = found.members.iter().find(|row| row.id == owner.0)?;
+        let is_owners = row.kc_sub.as_ref().is_none_or(|login| *login == owner.1);
+        is_owners.then(|| (owner, row.display_name.clone()))
+    };
+    owners.into_iter().filter_map(name).collect()
 }
 
 /// The title of a principal in a look-up result, active or not.

@@ -43,7 +43,8 @@ const FOLDERS_CREATE: Feature = Feature::of_module("docs.folders.create", "membe
 const FOLDERS_READ: Feature = Feature::of_object("docs.folders.read", FOLDER, "viewer");
 /// Renames a folder, and puts something into it.
 pub(crate) const FOLDERS_EDIT: Feature = Feature::of_object("docs.folders.edit", FOLDER, "editor");
-const FOLDERS_MANAGE: Feature = Feature::of_object("docs.folders.manage", FOLDER, MANAGER).or_operator();
+pub(crate) const FOLDERS_MANAGE: Feature =
+    Feature::of_object("docs.folders.manage", FOLDER, MANAGER).or_operator();
 const FOLDER_SHARES_READ: Feature = Feature::of_object("docs.folder_shares.read", FOLDER, "viewer");
 const FOLDER_SHARES_MANAGE: Feature =
     Feature::of_object("docs.folder_shares.manage", FOLDER, MANAGER).or_operator();

@@ -1,8 +1,8 @@
 //! Computes the rank that shares, folders and general access give a caller, from the module's own index. The tuples in
-//! authz are the authority for opening a document; the index only feeds lists. A list never shows a document that does
-//! not open, so a share counts only while its tuple certainly exists: not before it is confirmed, not while it is being
-//! removed, and during a role change only if the role is raised, because then the new tuple is granted before the old
-//! one is removed. A document that is being moved counts as outside any folder.
+//! authz are the authority for opening a document; the index only feeds lists. A list claims no less access than
+//! exists: a share counts from its confirmation until its removal is confirmed. It claims no more where that can be
+//! known: during a role change a share counts only if the role is raised, because then the new tuple is granted before
+//! the old one is removed. A document that is being moved counts as outside any folder.
 
 use std::collections::HashMap;
 
@@ -30,12 +30,12 @@ pub(crate) async fn ranks(
         r#"SELECT d.id, greatest(
              CASE d.general_access WHEN 'company_edit' THEN 3 WHEN 'company_view' THEN 1 ELSE 0 END,
              (SELECT max(CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END) FROM docs.shares s
-              WHERE s.document_id = d.id AND s.state IN ('active', 'exchanging')
+              WHERE s.document_id = d.id AND s.state <> 'pending'
                 AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                 AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))),
              (SELECT max(CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END)
               FROM docs.folder_ancestors a JOIN docs.shares s ON s.folder_id = a.ancestor_id
-              WHERE a.folder_id = d.folder_id AND s.state IN ('active', 'exchanging')
+              WHERE a.folder_id = d.folder_id AND s.state <> 'pending'
                 AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                 AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))),
              (SELECT max(3) FROM docs.folder_ancestors a JOIN docs.folders f ON f.id = a.ancestor_id

@@ -37,6 +37,21 @@ pub(super) async fn lives(scene: &mut Scene) {
     let cycle = Call::about(&deepest).with(json!({ "parentId": deepest }));
     scene.refused(Who::Admin, 422, "FOLDER_CYCLE", MOVE, cycle).await;
     let around = make_folder(scene, "Around", None).await;
+    let add =
+        "INSERT INTO docs.folders(id, company_id, name, parent_id, owner_kc_sub, owner_member_id, state)";
+    for (count, status, word, operation, call) in [
+        (2_000, 409, "FOLDER_TREE_TOO_LARGE", MOVE, Call::about(&around).with(json!({ "parentId": folder }))),
+        (5_000, 422, "TOO_MANY_FOLDERS", CREATE, Call::of(json!({ "name": "More" }))),
+    ] {
+        scene
+            .execute(format!(
+                "{add} SELECT gen_random_uuid(), company_id, 'Added', id, owner_kc_sub, owner_member_id, 'active'
+                   FROM docs.folders, generate_series(1, {count}) WHERE id = '{around}'"
+            ))
+            .await;
+        scene.refused(Who::Admin, status, word, operation, call).await;
+        scene.execute("DELETE FROM docs.folders WHERE name = 'Added'".to_owned()).await;
+    }
     let deep = Call::about(&around).with(json!({ "parentId": deepest }));
     scene.refused(Who::Admin, 422, "FOLDER_TOO_DEEP", MOVE, deep).await;
 }

@@ -317,6 +317,23 @@ pub(super) async fn activate<R: TupleRow>(
     one(moved.rows_affected())
 }
 
+/// Moves the row from `pending` to `revoking`. The caller holds the row's lock.
+pub(super) async fn reject<R: TupleRow>(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    id: Uuid,
+) -> Result<(), ApiError> {
+    let sql = format!("UPDATE {} SET state = $3 WHERE company_id = $1 AND id = $2 AND state = $4", R::TABLE);
+    let moved = sqlx::query(text(sql))
+        .bind(company.as_uuid())
+        .bind(id)
+        .bind(R::STATES.revoking)
+        .bind(R::STATES.pending)
+        .execute(tx.conn())
+        .await?;
+    one(moved.rows_affected())
+}
+
 /// Deletes the row in the state that was read under the lock.
 pub(super) async fn delete<R: TupleRow>(
     tx: &mut AuditedTx,

@@ -114,14 +114,19 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Whether an interrupted removal may be abandoned: the sweep makes a row whose tuples still exist `active` again.
-    /// With false the row must go: the sweep removes its tuples by the services' credential, so they must be users'
-    /// tuples.
-    const REMOVAL_MAY_BE_GIVEN_UP: bool = true;
-
     /// Whether a `pending` row that authz was asked about can be removed like an `active` one: its tuples may exist, so
     /// callers must be able to revoke them. The removal waits for a request that is working on the row.
     const PENDING_MAY_BE_REMOVED: bool = false;
+
+    /// What the sweep does with an interrupted removal whose tuples still exist.
+    fn broken_off(&self) -> BrokenOff {
+        BrokenOff::GivenUp
+    }
+
+    /// Who began to remove the row, if it keeps that: the actor of the audit row, whoever finishes the removal.
+    fn removed_by(&self) -> Option<&str> {
+        None
+    }
 
     /// `data` of the response that creates the row.
     fn shown(&self) -> Self::Shown;
@@ -160,6 +165,17 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
     fn not_exchanged(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
+}
+
+/// What becomes of an interrupted removal whose tuples still exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenOff {
+    /// The sweep makes the row `active` again.
+    GivenUp,
+    /// The sweep removes the tuples by the services' credential, and then the row. They must be users' tuples.
+    Finished,
+    /// The row stays `revoking` until a request with a bearer finishes the removal.
+    Left,
 }
 
 /// The tuples that an `exchanging` row changes to.
@@ -410,7 +426,7 @@ impl TwoStore {
     }
 
     /// Moves the row from `active` to `revoking`, once; resumes a `revoking` row. A `pending` row that can be removed keeps
-    /// its state.
+    /// its state until [`Self::revoke`] holds its lock.
     async fn begin_removal<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -441,15 +457,17 @@ impl TwoStore {
         let mut locked = Locked::take::<R>(&self.core, call.subject.as_str(), call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             Some((row, state @ RowState::Revoking { .. })) => (row, state),
-            Some((row, state)) if is_pending_but_removable::<R>(state) => (row, state),
+            Some((row, state)) if is_pending_but_removable::<R>(state) => {
+                (self.leave_pending(call, id, row).await?, state)
+            }
             Some((_, RowState::Active | RowState::Exchanging { .. })) => return Ok(None),
             Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
         };
-        let from = if is_pending_but_removable::<R>(state) { R::STATES.pending } else { R::STATES.revoking };
+        let by = row.removed_by().unwrap_or_else(|| call.caller.subject.as_str()).to_owned();
         locked.count_attempt::<R>().await?;
         let asked = locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await;
         let mut tx = match asked {
-            Ok(_) => locked.begin(&self.core, call).await?,
+            Ok(_) => locked.begin_as(&self.core, &by, Some(call.correlation.as_str())).await?,
             Err(GrantRefused::Refused(why)) if state.is_untried() => {
                 let mut tx = locked.begin(&self.core, call).await?;
                 lock::activate::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
@@ -459,10 +477,20 @@ impl TwoStore {
             }
             Err(refused) => return Err(refused.into()),
         };
-        lock::delete::<R>(&mut tx, call.company, id, from).await?;
+        lock::delete::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
         let event = row.revoked(&mut tx).await?;
         tx.commit(&event).await?;
         Ok(Some(row))
+    }
+
+    /// Moves a `pending` row, whose lock the caller holds, to `revoking`: from here on it is never confirmed.
+    async fn leave_pending<R: TupleRow>(&self, call: &CompanyCall, id: Uuid, row: R) -> Result<R, ApiError> {
+        let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
+        lock::reject::<R>(&mut tx, call.company, id).await?;
+        row.revoking(&mut tx).await?;
+        let row = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
+        tx.commit_phase().await?;
+        Ok(row)
     }
 }
 

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `pending` | `active`, with its audit row | deleted |
 //! | `pending`, authz never asked | | deleted, without asking |
-//! | `revoking` | `active` again; where it must go ([`TupleRow::REMOVAL_MAY_BE_GIVEN_UP`]), the tuples are removed and the row is deleted, after [`REVOKED_AFTER`] already | deleted, with its audit row, after [`REVOKED_AFTER`] already |
+//! | `revoking` | as [`TupleRow::broken_off`] says: `active` again; or the tuples are removed and the row is deleted, after [`REVOKED_AFTER`] already; or left | deleted, with its audit row, after [`REVOKED_AFTER`] already |
 //! | `exchanging` | the new ones, and of the old ones none or only those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
 //!
 //! Where only some of a row's tuples exist, something else has changed them; the row is left for a repeat of its
@@ -20,7 +20,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
-use super::{TupleRow, TwoStore, data_of, finish_refused};
+use super::{BrokenOff, TupleRow, TwoStore, data_of, finish_refused};
 use crate::clients::grants::Taken;
 use crate::{ApiError, AuditedTx, idempotency};
 
@@ -159,18 +159,22 @@ impl TwoStore {
         }
         let mut verdict = self.verdict(&row, state).await?;
         if matches!((&verdict, state), (Verdict::Keep, RowState::Revoking { .. })) {
-            if !R::REMOVAL_MAY_BE_GIVEN_UP {
-                self.take_what_must_go(&mut locked, &row, company).await?;
-                verdict = Verdict::Remove;
-            } else if !locked.is_stale::<R>(stale_after).await? {
-                return Ok(Verdict::Leave);
+            match row.broken_off() {
+                BrokenOff::Finished => {
+                    self.take_what_must_go(&mut locked, &row, company).await?;
+                    verdict = Verdict::Remove;
+                }
+                BrokenOff::GivenUp if locked.is_stale::<R>(stale_after).await? => {}
+                BrokenOff::GivenUp | BrokenOff::Left => return Ok(Verdict::Leave),
             }
         }
         if matches!(verdict, Verdict::Leave) {
             tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples exist; leaving the row unchanged");
             return Ok(verdict);
         }
-        let tx = locked.begin_as(&self.core, ACTOR, None).await?;
+        let is_removed = matches!(state, RowState::Revoking { .. });
+        let actor = row.removed_by().filter(|_| is_removed).unwrap_or(ACTOR);
+        let tx = locked.begin_as(&self.core, actor, None).await?;
         carry_out(tx, &row, &verdict, state, (company, id)).await?;
         Ok(verdict)
     }

@@ -9,7 +9,9 @@ use service::refusal::conflict;
 use service::{ApiError, CompanyCall, Created, Data, Query, UnreadBody};
 
 use super::met::{Given, Raised};
-use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status, decided};
+use super::rules::{
+    ACCEPTED, AccessRequest, AccessRequestId, CREATED, DECLINED, RequestBody, Status, decided,
+};
 use super::store;
 use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
@@ -41,11 +43,11 @@ pub(crate) async fn create(
     documents::lock(&mut tx, id).await?;
     if let Some(former) = store::decline_former(&mut tx, id, member.member).await? {
         let told = json!({ "accessRequestId": former, "reason": REASON });
-        tx.record("access_request.declined", subject_of(id), told).await?;
+        tx.record(DECLINED, subject_of(id), told).await?;
     }
     let made = store::add(&mut tx, id, member.member, &body).await?;
     let told = json!({ "accessRequestId": made.id, "memberId": made.member_id, "role": made.role });
-    tx.commit("access_request.created", subject_of(id), told).await?;
+    tx.commit(CREATED, subject_of(id), told).await?;
     Ok(Created(AccessRequest { display_name: member.display_name, ..made }))
 }
 
@@ -80,10 +82,16 @@ pub(crate) async fn accept(
 ) -> Result<Data<AccessRequest>, ApiError> {
     let mut admitted = admission::admit_sharing(&app, call).await?;
     let request = open_of_path(&app, &admitted).await?;
-    if admitted.as_manager {
-        meet::<true>(&app, &mut admitted, &request).await?;
-    } else {
-        meet::<false>(&app, &mut admitted, &request).await?;
+    loop {
+        let met = if admitted.as_manager {
+            meet::<true>(&app, &mut admitted, &request).await
+        } else {
+            meet::<false>(&app, &mut admitted, &request).await
+        };
+        match met {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => break settled?,
+        }
     }
     shown(&app, &admitted, request.id).await
 }
@@ -105,7 +113,7 @@ async fn meet<const AS_MANAGER: bool>(
     match present {
         Some(share) if share.role >= request.role && share.next_role.is_none() => {
             // Another call has given this role meanwhile without accepting the request, so accept it now.
-            decide(app, admitted, request.id, Status::Accepted, "access_request.accepted").await
+            decide(app, admitted, request.id, Status::Accepted, ACCEPTED).await
         }
         Some(share) => {
             right.level.check(share.role)?;
@@ -130,7 +138,7 @@ pub(crate) async fn decline(
 ) -> Result<Data<AccessRequest>, ApiError> {
     let mut admitted = admission::admit_sharing(&app, call).await?;
     let request = open_of_path(&app, &admitted).await?;
-    decide(&app, &mut admitted, request.id, Status::Declined, "access_request.declined").await?;
+    decide(&app, &mut admitted, request.id, Status::Declined, DECLINED).await?;
     shown(&app, &admitted, request.id).await
 }
 
@@ -142,7 +150,7 @@ async fn decide(
     action: &'static str,
 ) -> Result<(), ApiError> {
     let (mut tx, document, _) = admitted.lock(app).await?;
-    admitted.right().check(document.state, document.editors_can_share, document.general_access)?;
+    admitted.right().check(document.state, document.editors_can_share, document.rights)?;
     if status == Status::Declined && store::is_being_met(&mut tx, id).await? {
         return Err(decided());
     }

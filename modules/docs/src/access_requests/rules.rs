@@ -4,9 +4,9 @@ use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::MemberId;
 use serde::Serialize;
-use serde_json::Value;
-use service::ApiError;
+use serde_json::{Value, json};
 use service::refusal::conflict;
+use service::{ApiError, Hidden};
 
 use crate::documents::rules::DocumentId;
 use crate::shares::rules::ShareRole;
@@ -15,6 +15,15 @@ contract::typed_id!(
     /// A request for access, of one company.
     AccessRequestId
 );
+
+/// The action of a request's first audit row.
+pub const CREATED: &str = "access_request.created";
+/// The action of the audit row of a request that is met.
+pub const ACCEPTED: &str = "access_request.accepted";
+/// The action of the audit row of a request that is refused.
+pub const DECLINED: &str = "access_request.declined";
+/// The actions of all audit rows of requests.
+pub const ACTIONS: [&str; 3] = [CREATED, ACCEPTED, DECLINED];
 
 /// Longest note: half a page.
 pub const MAX_NOTE: usize = 1_000;
@@ -83,4 +92,10 @@ pub(crate) fn relinked() -> ApiError {
         "the member has another login than the one that made the request",
         Value::Null,
     )
+}
+
+/// All audit rows of requests, for a history that leaves them out.
+#[must_use]
+pub fn entries() -> Vec<Hidden> {
+    ACTIONS.iter().map(|action| Hidden { action, payload: json!({}) }).collect()
 }

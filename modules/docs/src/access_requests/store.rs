@@ -11,7 +11,7 @@ use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status, relinked};
+use super::rules::{ACCEPTED, AccessRequest, AccessRequestId, RequestBody, Status, relinked};
 use crate::admission::Admitted;
 use crate::documents::rules::DocumentId;
 use crate::shares::rules::{Share, ShareRole};
@@ -226,7 +226,7 @@ pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> 
         let payload = serde_json::json!({ "accessRequestId": id, "shareId": share.id });
         tx.record(&AuditEvent {
             company: Some(share.company),
-            action: "access_request.accepted",
+            action: ACCEPTED,
             subject: share.target.audit_subject(),
             payload,
         })

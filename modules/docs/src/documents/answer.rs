@@ -18,9 +18,11 @@ pub(crate) async fn shown(
     admitted: &Admitted,
     document: StoredDocument,
 ) -> Result<Document, ApiError> {
-    let owner = document.owner_member;
-    let (role, names) =
-        tokio::join!(role(app, admitted, &document), names::of_members(app, admitted, [owner].into_iter()));
+    let owner = (document.owner_member, document.owner.clone());
+    let (role, names) = tokio::join!(
+        role(app, admitted, &document),
+        names::of_owners(app, admitted, [owner.clone()].into_iter())
+    );
     let name = names.get(&owner).cloned();
     Ok(document.shown(role?, name))
 }

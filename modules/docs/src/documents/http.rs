@@ -34,9 +34,11 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view.is_managers() };
     let selection = Selection { view, search, folder, templates, looker };
     let found = list::page(&app.core.pool, &permit, &selection, page).await?;
-    let names = names::of_members(&app, &permit, found.items.iter().map(|(one, _)| one.owner_member)).await;
+    let owner = |document: &StoredDocument| (document.owner_member, document.owner.clone());
+    let owners = found.items.iter().map(|(one, _)| owner(one));
+    let names = names::of_owners(&app, &permit, owners).await;
     let show = |(document, role): (StoredDocument, _)| {
-        let name = names.get(&document.owner_member).cloned();
+        let name = names.get(&owner(&document)).cloned();
         document.shown(role, name)
     };
     let items: Vec<Document> = found.items.into_iter().map(show).collect();

@@ -38,6 +38,7 @@ struct Row {
     editors_can_share: bool,
     is_template: bool,
     folder_id: Option<Uuid>,
+    rights_version: i64,
     trashed_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
@@ -112,7 +113,7 @@ macro_rules! listed {
              SELECT d.id AS "id!", d.title AS "title!", d.current_version AS "current_version!",
                d.owner_kc_sub AS "owner_kc_sub!", d.owner_member_id AS "owner_member_id!", d.owner_label,
                d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
-               d.is_template AS "is_template!", d.folder_id, d.trashed_at, d.created_at AS "created_at!",
+               d.is_template AS "is_template!", d.folder_id, d.rights_version AS "rights_version!", d.trashed_at, d.created_at AS "created_at!",
                d.updated_at AS "updated_at!", d.updated_by AS "updated_by!",
                (SELECT count(*) FROM docs.shares s
                 WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!",
@@ -133,15 +134,15 @@ macro_rules! reachable {
         listed!(
             r#"WITH opened AS MATERIALIZED (
                  SELECT document_id, folder_id FROM docs.shares
-                 WHERE $6::bool AND company_id = $1 AND member_id = $3::uuid AND kc_sub = $2 AND state IN ('active', 'exchanging')
+                 WHERE $6::bool AND company_id = $1 AND member_id = $3::uuid AND kc_sub = $2 AND state <> 'pending'
                    AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor')
                  UNION ALL SELECT s.document_id, s.folder_id FROM unnest($4::uuid[]) AS held(id) CROSS JOIN LATERAL (
                    SELECT document_id, folder_id FROM docs.shares
-                   WHERE company_id = $1 AND position_id = held.id AND state IN ('active', 'exchanging')
+                   WHERE company_id = $1 AND position_id = held.id AND state <> 'pending'
                      AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor') OFFSET 0) s WHERE $6
                  UNION ALL SELECT s.document_id, s.folder_id FROM unnest($5::uuid[]) AS joined(id) CROSS JOIN LATERAL (
                    SELECT document_id, folder_id FROM docs.shares
-                   WHERE company_id = $1 AND group_id = joined.id AND state IN ('active', 'exchanging')
+                   WHERE company_id = $1 AND group_id = joined.id AND state <> 'pending'
                      AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor') OFFSET 0) s WHERE $6),
                within AS MATERIALIZED (
                  SELECT DISTINCT a.folder_id FROM (
@@ -372,6 +373,7 @@ fn document(permit: &Permit, state: State, row: Row) -> Result<StoredDocument, A
         editors_can_share: row.editors_can_share,
         is_template: row.is_template,
         folder: row.folder_id.map(FolderId::from),
+        rights: row.rights_version,
         share_count: row.share_count,
         trashed_at: row.trashed_at.map(Into::into),
         created_at: row.created_at.into(),

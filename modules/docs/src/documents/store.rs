@@ -25,6 +25,7 @@ struct Row {
     editors_can_share: bool,
     is_template: bool,
     folder_id: Option<Uuid>,
+    rights_version: i64,
     share_count: i64,
     trashed_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
@@ -49,6 +50,7 @@ impl Row {
             editors_can_share: self.editors_can_share,
             is_template: self.is_template,
             folder: self.folder_id.map(FolderId::from),
+            rights: self.rights_version,
             share_count: self.share_count,
             trashed_at: self.trashed_at.map(Into::into),
             created_at: self.created_at.into(),
@@ -68,7 +70,7 @@ pub(super) async fn read(
     let row = sqlx::query_as!(
         Row,
         r#"SELECT d.id, d.company_id, d.title, d.current_version, d.state, d.owner_kc_sub, d.owner_member_id,
-             d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.trashed_at,
+             d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.rights_version, d.trashed_at,
              d.created_at, d.updated_at, d.updated_by, c.body,
              (SELECT count(*) FROM docs.shares s
               WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!"
@@ -124,7 +126,7 @@ pub(crate) struct Sharing {
     pub(crate) state: State,
     pub(crate) owner: String,
     pub(crate) editors_can_share: bool,
-    pub(crate) general_access: GeneralAccess,
+    pub(crate) rights: i64,
     pub(crate) transfer_to: Option<String>,
 }
 
@@ -135,7 +137,7 @@ pub(crate) async fn lock_sharing(
     id: DocumentId,
 ) -> Result<Sharing, ApiError> {
     let row = sqlx::query!(
-        "SELECT state, owner_kc_sub, editors_can_share, general_access, transfer_to FROM docs.documents
+        "SELECT state, owner_kc_sub, editors_can_share, rights_version, transfer_to FROM docs.documents
          WHERE company_id = $1 AND id = $2 AND state <> 'provisioning' FOR UPDATE",
         company.as_uuid(),
         id.as_uuid()
@@ -147,9 +149,36 @@ pub(crate) async fn lock_sharing(
         state: State::of_word(&row.state)?,
         owner: row.owner_kc_sub,
         editors_can_share: row.editors_can_share,
-        general_access: GeneralAccess::of_word(&row.general_access)?,
+        rights: row.rights_version,
         transfer_to: row.transfer_to,
     })
+}
+
+/// Notes that a change may have taken somebody's rights to a document: whatever was decided before is decided again before
+/// it writes. The row stays locked until the transaction ends.
+pub(crate) async fn rights_changed(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: DocumentId,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE docs.documents SET rights_version = rights_version + 1 WHERE company_id = $1 AND id = $2",
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Counts the changes that may have taken somebody's rights to a document.
+pub(crate) async fn rights(pool: &PgPool, company: CompanyId, id: DocumentId) -> Result<i64, ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT rights_version FROM docs.documents WHERE company_id = $1 AND id = $2",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    found.fetch_optional(pool).await?.ok_or_else(unknown)
 }
 
 /// Writes the next version of a document that [`lock`] holds, and makes it the current one.
@@ -195,6 +224,26 @@ pub(crate) async fn add_version(
         document.id.as_uuid(),
         content.title,
         content.body
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Writes the owner's member row and name to a document that [`lock`] holds.
+pub(crate) async fn set_owner_member(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+    member: MemberId,
+    label: &str,
+) -> Result<(), ApiError> {
+    let company = tx.company().as_uuid();
+    sqlx::query!(
+        "UPDATE docs.documents SET owner_member_id = $3, owner_label = $4 WHERE company_id = $1 AND id = $2",
+        company,
+        id.as_uuid(),
+        member.as_uuid(),
+        label
     )
     .execute(tx.conn())
     .await?;
@@ -248,7 +297,9 @@ pub(super) async fn set_access(
 ) -> Result<(), ApiError> {
     let company = tx.company().as_uuid();
     sqlx::query!(
-        "UPDATE docs.documents SET general_access = $3, editors_can_share = $4 WHERE company_id = $1 AND id = $2",
+        "UPDATE docs.documents
+         SET general_access = $3, editors_can_share = $4, rights_version = rights_version + 1
+         WHERE company_id = $1 AND id = $2",
         company,
         document.id.as_uuid(),
         general_access.word(),

@@ -9,8 +9,8 @@ use super::rules::{FolderId, unknown};
 use crate::App;
 use crate::operations::{FOLDERS_EDIT, MANAGER};
 use crate::placements::rules::unknown_folder;
-use crate::shares::relinked;
 use crate::shares::rules::ShareId;
+use crate::shares::{relinked, removals};
 
 /// A call that authz has allowed.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId
     app.permits.ask_object(call, &FOLDERS_EDIT, folder).await.map(drop)
 }
 
-/// Reads the folder's owner, which is not shown before the decision. Removes shares that were given to another member
-/// row of the caller's login, so that they do not affect the decision.
+/// Reads the folder's owner, which is not shown before the decision. Finishes interrupted removals of shares, and removes shares that were given to another member
+/// row of the caller's login, so that neither affects the decision.
 async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Subject>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, ARRAY(
@@ -78,13 +78,20 @@ async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<S
                SELECT s.id FROM docs.shares s
                WHERE s.folder_id = a.ancestor_id AND s.company_id = $1 AND s.kc_sub = $3 AND s.member_id IS NOT NULL
                  AND s.state <> 'pending' OFFSET 0) AS s
-             WHERE a.folder_id = f.id) AS "shares_with_login!"
+             WHERE a.folder_id = f.id) AS "shares_with_login!",
+             ARRAY(
+               SELECT s.id FROM docs.shares s
+               WHERE s.company_id = $1 AND s.state = 'revoking' AND s.member_id IS NULL
+                 AND s.attempted_at < now() - interval '10 seconds' AND s.folder_id IN (
+                   SELECT a.ancestor_id FROM docs.folder_ancestors a WHERE a.folder_id = f.id)) AS "shares_to_remove!"
            FROM docs.folders f WHERE company_id = $1 AND id = $2 AND state <> 'pending'"#,
         call.company.as_uuid(),
         id.as_uuid(),
         call.subject.as_str()
     );
     let Some(row) = row.fetch_optional(&app.core.pool).await? else { return Ok(None) };
+    let broken_off: Vec<ShareId> = row.shares_to_remove.into_iter().map(ShareId::from).collect();
+    removals::finish(app, call, &broken_off).await?;
     let shares: Vec<ShareId> = row.shares_with_login.into_iter().map(ShareId::from).collect();
     relinked::settle_caller(app, call, &shares).await?;
     crate::store::subject(&row.owner_kc_sub).map(Some)

@@ -11,7 +11,7 @@ use service::{ApiError, CompanyCall, Data, Permit, Query, RawBody, UnreadBody};
 
 use super::admission::{self, Admitted};
 use super::row::{FolderRow, NewFolder};
-use super::rules::{CreateBody, Folder, RenameBody, View, subject_of};
+use super::rules::{CreateBody, Folder, RenameBody, StoredFolder, View, subject_of};
 use super::store;
 use crate::documents::answer::uncached;
 use crate::documents::rules::{Looker, Role};
@@ -28,10 +28,11 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view == View::All };
     let found = store::list(&app.core.pool, &permit, view, parent, &looker, page).await?;
     let roles = store::roles(&app.core.pool, &permit, &looker, &found.items).await?;
-    let names = names::of_members(&app, &permit, found.items.iter().map(|one| one.owner_member)).await;
+    let owner = |folder: &StoredFolder| (folder.owner_member, folder.owner.clone());
+    let names = names::of_owners(&app, &permit, found.items.iter().map(owner)).await;
     let total = found.total;
     let items = found.items.into_iter().map(|folder| {
-        let (role, name) = (roles.get(&folder.id).copied(), names.get(&folder.owner_member).cloned());
+        let (role, name) = (roles.get(&folder.id).copied(), names.get(&owner(&folder)).cloned());
         folder.shown(role, name)
     });
     let items: Vec<Folder> = items.collect();
@@ -81,8 +82,9 @@ pub(crate) async fn shown(app: &App, admitted: &Admitted) -> Result<Data<Folder>
         "editor" => Some(Role::Editor),
         _ => None,
     };
-    let names = names::of_members(app, admitted, [folder.owner_member].into_iter()).await;
-    let (role, name) = (roles.get(&folder.id).copied(), names.get(&folder.owner_member).cloned());
+    let owner = (folder.owner_member, folder.owner.clone());
+    let names = names::of_owners(app, admitted, [owner.clone()].into_iter()).await;
+    let (role, name) = (roles.get(&folder.id).copied(), names.get(&owner).cloned());
     Ok(Data(folder.shown(role.max(allowed), name)))
 }
 

@@ -5,13 +5,13 @@ use contract::decision::ObjectRef;
 use contract::grants::Tuple;
 use contract::id::{CompanyId, MemberId};
 use serde_json::{Value, json};
-use service::refusal::conflict;
+use service::refusal::{broken, conflict};
 use service::two_store::{NewRow, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::{Folder, FolderId, StoredFolder, subject_of};
+use super::rules::{Folder, FolderId, MAX_OWNED, StoredFolder, subject_of};
 use super::store;
 use crate::KEY;
 use crate::documents::rules::Role;
@@ -92,7 +92,8 @@ impl TupleRow for FolderRow {
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         let held = store::holds(tx.conn(), self.folder.company, self.folder.id).await?;
         if held.folders + held.documents + held.moves > 0 {
-            let details = json!({ "folders": held.folders, "documents": held.documents });
+            let details = json!({ "folders": held.folders, "documents": held.documents,
+                "trashedDocumentIds": held.trashed });
             return Err(conflict("FOLDER_NOT_EMPTY", "the folder is not empty", details));
         }
         if held.unsettled_shares > 0 {
@@ -120,8 +121,12 @@ impl NewRow for NewFolder {
     type Row = FolderRow;
 
     async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
+        placements::store::lock_folders(tx.conn(), self.company).await?;
+        if store::owned(tx.conn(), self.company, &self.owner).await? >= MAX_OWNED {
+            let details = json!({ "maxFolders": MAX_OWNED });
+            return Err(broken("TOO_MANY_FOLDERS", "a member owns at most 5,000 folders", details));
+        }
         if let Some(parent) = self.parent {
-            placements::store::lock_folders(tx.conn(), self.company).await?;
             let site = placements::store::site(tx.conn(), self.company, parent, None).await?;
             placements::rules::Site { height: 1, ..site }.check()?;
             placements::store::lock_parent(tx.conn(), self.company, parent).await?;

@@ -16,6 +16,9 @@ contract::typed_id!(
 
 /// Deepest nesting of folders. A decision follows `parent` once per level.
 pub const MAX_DEPTH: i32 = 8;
+/// Most folders that one member owns in a company: each takes part in the member's lists, and is three tuples that authz
+/// holds in memory.
+pub const MAX_OWNED: i64 = 5_000;
 /// Longest name in characters: one line of a list.
 pub const MAX_NAME: usize = 200;
 

@@ -1,6 +1,6 @@
 //! `docs.folders`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use contract::Subject;
 use contract::id::{CompanyId, MemberId};
@@ -45,7 +45,8 @@ impl Row {
     }
 }
 
-/// Lists one page of the folders that the caller sees, by name, optionally of one parent folder only.
+/// Lists one page of the folders that the caller sees, by name, optionally of one parent folder only. The folders that the
+/// caller sees are read first: an `OR` with a subquery would be asked for each folder of the company.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -58,19 +59,22 @@ pub(super) async fn list(
     let rows = |limit: i64, offset: i64| {
         sqlx::query_as!(
             Row,
-            r#"WITH opened AS (
+            r#"WITH opened AS MATERIALIZED (
                  SELECT s.folder_id FROM docs.shares s
-                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state IN ('active', 'exchanging')
+                 WHERE NOT $2::bool AND s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state <> 'pending'
                    AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $5::uuid AND s.kc_sub = $4) OR s.position_id = ANY($6::uuid[])
                      OR s.group_id = ANY($7::uuid[]))
-                 UNION SELECT f.id FROM docs.folders f WHERE f.company_id = $1 AND f.owner_kc_sub = $4)
+                 UNION SELECT f.id FROM docs.folders f
+                   WHERE NOT $2 AND f.company_id = $1 AND f.owner_kc_sub = $4),
+               visible AS MATERIALIZED (
+                 SELECT DISTINCT a.folder_id AS id
+                 FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id
+                 UNION ALL SELECT f.id FROM docs.folders f WHERE $2 AND f.company_id = $1)
                SELECT f.id, f.company_id, f.name, f.parent_id, f.owner_kc_sub, f.owner_member_id, f.owner_label,
                  f.created_at, f.updated_at, count(*) OVER () AS "total!"
-               FROM docs.folders f
+               FROM visible v JOIN docs.folders f ON f.id = v.id
                WHERE f.company_id = $1 AND f.state = 'active' AND ($3::uuid IS NULL OR f.parent_id = $3)
-                 AND ($2::bool OR f.id IN (
-                   SELECT a.folder_id FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id))
                ORDER BY f.name, f.id LIMIT $8 OFFSET $9"#,
             permit.company.as_uuid(),
             view == View::All,
@@ -146,10 +150,27 @@ pub(crate) async fn lock_active(
     subject(&found.fetch_optional(conn).await?.ok_or_else(unknown)?)
 }
 
+/// The number of folders that a subject owns.
+pub(super) async fn owned(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    owner: &Subject,
+) -> Result<i64, ApiError> {
+    Ok(sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM docs.folders WHERE company_id = $1 AND owner_kc_sub = $2"#,
+        company.as_uuid(),
+        owner.as_str()
+    )
+    .fetch_one(conn)
+    .await?)
+}
+
 /// What keeps a folder from being deleted, as counts.
 pub(super) struct Holds {
     pub(super) folders: i64,
     pub(super) documents: i64,
+    /// Up to 100 of the documents that are in the trash, which no list shows to the folder's manager.
+    pub(super) trashed: Vec<Uuid>,
     pub(super) moves: i64,
     pub(super) unsettled_shares: i64,
 }
@@ -164,6 +185,8 @@ pub(super) async fn holds(
         Holds,
         r#"SELECT (SELECT count(*) FROM docs.folders WHERE company_id = $1 AND parent_id = $2) AS "folders!",
              (SELECT count(*) FROM docs.documents WHERE company_id = $1 AND folder_id = $2) AS "documents!",
+             ARRAY(SELECT id FROM docs.documents WHERE company_id = $1 AND folder_id = $2 AND state = 'trashed'
+               ORDER BY id LIMIT 100) AS "trashed!",
              (SELECT count(*) FROM docs.placements WHERE company_id = $1 AND (parent_id = $2 OR next_parent_id = $2
                OR folder_id = $2 AND state <> 'active')) AS "moves!",
              (SELECT count(*) FROM docs.shares WHERE company_id = $1 AND folder_id = $2 AND state <> 'active')
@@ -172,6 +195,35 @@ pub(super) async fn holds(
         id.as_uuid()
     );
     Ok(found.fetch_one(conn).await?)
+}
+
+/// Those of these folders that lists show to the caller.
+pub(crate) async fn seen(
+    pool: &PgPool,
+    call: &CompanyCall,
+    looker: &Looker<'_>,
+    folders: &[FolderId],
+) -> Result<HashSet<FolderId>, ApiError> {
+    if looker.manages {
+        return Ok(folders.iter().copied().collect());
+    }
+    let ids: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
+    let (member, positions, groups) = MemberContext::columns(looker.member);
+    let found = sqlx::query_scalar!(
+        "SELECT DISTINCT a.folder_id FROM docs.folder_ancestors a
+         WHERE a.company_id = $1 AND a.folder_id = ANY($2) AND (
+           EXISTS (SELECT FROM docs.folders f WHERE f.id = a.ancestor_id AND f.owner_kc_sub = $3)
+           OR EXISTS (SELECT FROM docs.shares s WHERE s.folder_id = a.ancestor_id AND s.state <> 'pending'
+             AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
+             AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))))",
+        call.company.as_uuid(),
+        &ids,
+        looker.subject.as_str(),
+        member,
+        &positions,
+        &groups
+    );
+    Ok(found.fetch_all(pool).await?.into_iter().map(FolderId::from).collect())
 }
 
 /// The caller's role in each of these folders; folders in which the caller has none are absent.
@@ -189,7 +241,7 @@ pub(super) async fn roles(
             r#"SELECT a.folder_id, max(r.rank) AS "rank!" FROM docs.folder_ancestors a
                JOIN LATERAL (
                  SELECT CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END AS rank FROM docs.shares s
-                 WHERE s.folder_id = a.ancestor_id AND s.state IN ('active', 'exchanging')
+                 WHERE s.folder_id = a.ancestor_id AND s.state <> 'pending'
                    AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))
                  UNION ALL SELECT 3 FROM docs.folders f WHERE f.id = a.ancestor_id AND f.owner_kc_sub = $3) r ON true

@@ -5,20 +5,21 @@ use axum::response::Response;
 use serde_json::Value;
 use service::{ApiError, CompanyCall, Data, HistoryEntry};
 
-use crate::App;
-use crate::admission;
 use crate::documents::answer::uncached;
 use crate::documents::rules::subject_of;
+use crate::{App, access_requests, admission};
 
 /// Requests for access, and the folders that the document has been in, are told to those who share it: they list its
 /// requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit_trashed(&app, call).await?;
-    let mut entries = admitted.history(&app.core, &subject_of(admitted.gist.id)).await?;
+    let subject = subject_of(admitted.gist.id);
+    let mut entries = admitted.history_without(&app.core, &subject, &[]).await?;
     if entries.iter().any(|entry| is_request(entry) || names_folder(entry))
         && !admission::shares(&app, &admitted).await?
     {
-        entries.retain(|entry| !is_request(entry));
+        // Read anew: hidden entries do not count towards the limit.
+        entries = admitted.history_without(&app.core, &subject, &access_requests::rules::entries()).await?;
         for payload in entries.iter_mut().filter_map(|entry| entry.payload.as_object_mut()) {
             payload.remove(FOLDER_ID);
         }
@@ -29,7 +30,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 const FOLDER_ID: &str = "folderId";
 
 fn is_request(entry: &HistoryEntry) -> bool {
-    entry.action.starts_with("access_request.")
+    access_requests::rules::ACTIONS.contains(&entry.action.as_str())
 }
 
 fn names_folder(entry: &HistoryEntry) -> bool {

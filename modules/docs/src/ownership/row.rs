@@ -6,14 +6,15 @@ use contract::grants::Tuple;
 use contract::id::{CompanyId, MemberId};
 use serde_json::{Value, json};
 use service::refusal::conflict;
-use service::two_store::{NewRow, TupleRow};
+use service::two_store::{BrokenOff, NewRow, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::admission;
 use crate::documents::new::object;
 use crate::documents::rules::{DocumentId, State, subject_of, trashed};
-use crate::documents::store::lock_sharing;
+use crate::documents::store::{lock_sharing, rights_changed};
 use crate::shares::rules::is_owner;
 use crate::store::subject;
 
@@ -40,6 +41,8 @@ pub(super) struct NewOwner {
     pub(super) member: MemberId,
     pub(super) label: String,
     pub(super) as_manager: bool,
+    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights) when the transfer was decided.
+    pub(super) rights: i64,
 }
 
 impl NewRow for NewOwner {
@@ -60,6 +63,7 @@ impl NewRow for NewOwner {
         if found.transfer_to.as_deref().is_some_and(|to| to != self.subject.as_str()) {
             return Err(in_progress());
         }
+        admission::check_rights(self.rights, found.rights)?;
         sqlx::query!(
             "UPDATE docs.documents SET transfer_to = $3 WHERE company_id = $1 AND id = $2",
             company.as_uuid(),
@@ -88,8 +92,6 @@ impl NewRow for NewOwner {
 impl TupleRow for Ownership {
     const TABLE: &'static str = "docs.ownerships";
     const NOUN: &'static str = "transfer";
-    /// A former owner's tuple must go, however long that takes.
-    const REMOVAL_MAY_BE_GIVEN_UP: bool = false;
     type Shown = ();
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
@@ -128,6 +130,11 @@ impl TupleRow for Ownership {
         vec![Tuple::user(object(self.document), "owner", &self.subject)]
     }
 
+    /// A former owner's tuple must go, however long that takes.
+    fn broken_off(&self) -> BrokenOff {
+        BrokenOff::Finished
+    }
+
     fn shown(&self) {}
 
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
@@ -157,7 +164,8 @@ impl TupleRow for Ownership {
         if self.subject == self.owner { Err(in_progress()) } else { Ok(()) }
     }
 
-    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        rights_changed(tx.conn(), self.company, self.document).await?;
         Ok(self.event("ownership.ended", json!({ "owner": self.subject })))
     }
 }
@@ -181,7 +189,8 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
     .await?;
     sqlx::query!(
         "UPDATE docs.documents
-         SET owner_kc_sub = $3, owner_member_id = $4, owner_label = $5, transfer_to = NULL
+         SET owner_kc_sub = $3, owner_member_id = $4, owner_label = $5, transfer_to = NULL,
+           rights_version = rights_version + 1
          WHERE company_id = $1 AND id = $2",
         company,
         document,

@@ -24,23 +24,6 @@ pub(crate) async fn finish(app: &App, call: &CompanyCall, document: DocumentId) 
     Ok(!ownerships.is_empty() || !shares.is_empty())
 }
 
-/// Whether the caller is a former owner whose tuple is still to be removed.
-pub(crate) async fn is_of_caller(
-    app: &App,
-    call: &CompanyCall,
-    document: DocumentId,
-) -> Result<bool, ApiError> {
-    let found = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
-             WHERE o.company_id = $1 AND o.document_id = $2 AND o.kc_sub = $3 AND o.state <> 'pending'
-               AND o.kc_sub <> d.owner_kc_sub) AS "found!""#,
-        call.company.as_uuid(),
-        document.as_uuid(),
-        call.subject.as_str()
-    );
-    Ok(found.fetch_one(&app.core.pool).await?)
-}
-
 /// Treats a row that another request has removed meanwhile as removed.
 fn gone<T>(removed: Result<T, ApiError>) -> Result<(), ApiError> {
     match removed {

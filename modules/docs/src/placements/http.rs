@@ -3,7 +3,7 @@
 use axum::extract::State;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
-use super::row::{ChangeParent, Moved, NewPlacement, Placement, moves};
+use super::row::{ChangeParent, Decided, Moved, NewPlacement, Placement, moves};
 use super::rules::{Child, DocumentMove, FolderMove};
 use super::store;
 use crate::documents::http::summary;
@@ -16,10 +16,19 @@ pub(crate) async fn move_document(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let mut admitted = admission::admit_move(&app, call).await?;
     let DocumentMove(to) = body.read().await?.parse()?;
     let child = Child::Document(admitted.gist.id);
-    move_to(&app, &admitted, child, to, admitted.as_manager).await?;
+    loop {
+        if admitted.takes_out && to.is_some() {
+            admission::check_manager(&app, &admitted).await?;
+        }
+        let decided = Some(Decided { rights: admitted.gist.rights, takes_out: admitted.takes_out });
+        match move_to(&app, &admitted, child, to, admitted.as_manager, decided).await {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => break settled?,
+        }
+    }
     summary(&app, &admitted).await
 }
 
@@ -31,24 +40,26 @@ pub(crate) async fn move_folder(
     let admitted = folders::admission::admit(&app, call).await?;
     let FolderMove(to) = body.read().await?.parse()?;
     let child = Child::Folder(admitted.id);
-    move_to(&app, &admitted, child, to, admitted.as_manager).await?;
+    move_to(&app, &admitted, child, to, admitted.as_manager, None).await?;
     folders::http::shown(&app, &admitted).await
 }
 
+/// `decided` is what the move of a document was decided by.
 async fn move_to(
     app: &App,
     call: &CompanyCall,
     child: Child,
     to: Option<FolderId>,
     as_manager: bool,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     if let Some(folder) = to {
         folders::admission::check_editor(app, call, folder).await?;
     }
     let settled = if as_manager {
-        settle::<true>(app, call, child, to).await
+        settle::<true>(app, call, child, to, decided).await
     } else {
-        settle::<false>(app, call, child, to).await
+        settle::<false>(app, call, child, to, decided).await
     };
     // Another request has removed the placement since it was read; the child and the target were looked up before, so
     // 404 would mislead.
@@ -61,27 +72,30 @@ async fn settle<const AS_MANAGER: bool>(
     call: &CompanyCall,
     child: Child,
     to: Option<FolderId>,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     let mut found = store::of_child(&app.core.pool, call.company, child).await?;
     if let Some(placement) = found.take_if(|placement| placement.state == "revoking") {
-        end::<AS_MANAGER>(app, call, &placement).await?;
+        end::<AS_MANAGER>(app, call, &placement, decided).await?;
     }
     match (found, to) {
         (None, None) => Ok(()),
-        (None, Some(parent)) => begin::<AS_MANAGER>(app, call, child, parent).await,
+        (None, Some(parent)) => begin::<AS_MANAGER>(app, call, child, parent, decided).await,
         (Some(placement), None) => {
-            finish::<AS_MANAGER>(app, call, &placement).await?;
-            end::<AS_MANAGER>(app, call, &placement).await
+            finish::<AS_MANAGER>(app, call, &placement, decided).await?;
+            end::<AS_MANAGER>(app, call, &placement, decided).await
         }
         (Some(placement), Some(parent)) if placement.state == "pending" => {
             if placement.parent != parent {
                 return Err(moves());
             }
-            begin::<AS_MANAGER>(app, call, child, parent).await
+            begin::<AS_MANAGER>(app, call, child, parent, decided).await
         }
-        (Some(placement), Some(parent)) => {
-            app.two_store().exchange(call, placement.id, &ChangeParent::<AS_MANAGER>(parent)).await.map(drop)
-        }
+        (Some(placement), Some(parent)) => app
+            .two_store()
+            .exchange(call, placement.id, &ChangeParent::<AS_MANAGER> { parent, decided })
+            .await
+            .map(drop),
     }
 }
 
@@ -90,8 +104,9 @@ async fn begin<const AS_MANAGER: bool>(
     call: &CompanyCall,
     child: Child,
     parent: FolderId,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
-    let new = NewPlacement::<AS_MANAGER> { company: call.company, child, parent };
+    let new = NewPlacement::<AS_MANAGER> { company: call.company, child, parent, decided };
     app.two_store().create(call, None, &new).await.map(drop)
 }
 
@@ -99,8 +114,9 @@ async fn end<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     placement: &Placement,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
-    app.two_store().remove::<Moved<AS_MANAGER>>(call, placement.id).await.map(drop)
+    app.two_store().remove_guarded::<Moved<AS_MANAGER>>(call, placement.id, &decided).await.map(drop)
 }
 
 /// Finishes a pending or changing placement, so that it can be ended.
@@ -108,10 +124,14 @@ async fn finish<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     placement: &Placement,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
     if placement.state == "pending" {
-        return begin::<AS_MANAGER>(app, call, placement.child, placement.parent).await;
+        return begin::<AS_MANAGER>(app, call, placement.child, placement.parent, decided).await;
     }
-    let Some(next) = placement.next else { return Ok(()) };
-    app.two_store().exchange(call, placement.id, &ChangeParent::<AS_MANAGER>(next)).await.map(drop)
+    let Some(parent) = placement.next else { return Ok(()) };
+    app.two_store()
+        .exchange(call, placement.id, &ChangeParent::<AS_MANAGER> { parent, decided })
+        .await
+        .map(drop)
 }

@@ -4,13 +4,16 @@ use contract::grants::Tuple;
 use contract::id::CompanyId;
 use serde_json::json;
 use service::refusal::conflict;
-use service::two_store::{Exchange, NewRow, Next, TupleRow};
+use service::two_store::{Exchange, Guard, NewRow, Next, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::Child;
+use super::rules::{Child, check_size};
 use super::store;
+use crate::admission::check_rights;
+use crate::documents::rules::{State, trashed};
+use crate::documents::store as documents;
 use crate::folders::row::object;
 use crate::folders::rules::FolderId;
 
@@ -54,6 +57,14 @@ impl<const AS_MANAGER: bool> Moved<AS_MANAGER> {
         let subject = self.0.child.audit_subject();
         AuditEvent { company: Some(self.0.company), action, subject, payload }
     }
+
+    /// Notes that a document has lost what its former folder gave.
+    async fn rights_changed(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        match self.0.child {
+            Child::Document(id) => documents::rights_changed(tx.conn(), self.0.company, id).await,
+            Child::Folder(_) => Ok(()),
+        }
+    }
 }
 
 impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
@@ -83,6 +94,10 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
 
     /// Takes the child out of its folder in lists before its tuple is removed.
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        if let Child::Folder(moved) = self.0.child {
+            store::lock_folders(tx.conn(), self.0.company).await?;
+            check_size(store::extent(tx.conn(), self.0.company, moved).await?.1)?;
+        }
         store::follow(tx.conn(), self.0.company, self.0.child, None).await
     }
 
@@ -92,6 +107,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
 
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         store::follow(tx.conn(), self.0.company, self.0.child, None).await?;
+        self.rights_changed(tx).await?;
         Ok(self.event(Some(self.0.parent), None))
     }
 
@@ -99,6 +115,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
         let parent = self.0.next.ok_or_else(|| ApiError::internal("a move without a target folder"))?;
         store::set_parent(tx.conn(), &self.0, parent).await?;
         store::follow(tx.conn(), self.0.company, self.0.child, Some(parent)).await?;
+        self.rights_changed(tx).await?;
         Ok(self.event(Some(self.0.parent), Some(parent)))
     }
 
@@ -113,13 +130,14 @@ pub(super) struct NewPlacement<const AS_MANAGER: bool> {
     pub(super) company: CompanyId,
     pub(super) child: Child,
     pub(super) parent: FolderId,
+    pub(super) decided: Option<Decided>,
 }
 
 impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
     type Row = Moved<AS_MANAGER>;
 
     async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
-        check(tx, self.company, self.child, self.parent).await?;
+        check(tx, self.company, self.child, self.parent, self.decided).await?;
         if let Some(found) = store::of_child(&mut *tx.conn(), self.company, self.child).await? {
             let is_resumed = found.state == "pending" && found.parent == self.parent;
             return if is_resumed { Ok(found.id) } else { Err(moves()) };
@@ -135,25 +153,58 @@ impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
 
 /// A move to another folder.
 #[derive(Clone)]
-pub(super) struct ChangeParent<const AS_MANAGER: bool>(pub(super) FolderId);
+pub(super) struct ChangeParent<const AS_MANAGER: bool> {
+    pub(super) parent: FolderId,
+    pub(super) decided: Option<Decided>,
+}
 
 impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
     type Row = Moved<AS_MANAGER>;
 
     async fn begin(&self, row: &Self::Row, tx: &mut AuditedTx) -> Result<bool, ApiError> {
-        if row.0.parent == self.0 {
+        if row.0.parent == self.parent {
             return Ok(false);
         }
-        check(tx, row.0.company, row.0.child, self.0).await?;
-        store::set_next(tx.conn(), &row.0, Some(self.0)).await?;
+        check(tx, row.0.company, row.0.child, self.parent, self.decided).await?;
+        store::set_next(tx.conn(), &row.0, Some(self.parent)).await?;
         // As in `revoking`.
         store::follow(tx.conn(), row.0.company, row.0.child, None).await?;
         Ok(true)
     }
 
     fn is_under_way(&self, row: &Self::Row) -> bool {
-        row.0.next == Some(self.0)
+        row.0.next == Some(self.parent)
     }
+}
+
+/// What the move of a document was decided by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decided {
+    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights).
+    pub(super) rights: i64,
+    /// The caller manages the folder that it lies in, and takes it out of there, even if it is in the trash.
+    pub(super) takes_out: bool,
+}
+
+impl<const AS_MANAGER: bool> Guard<Moved<AS_MANAGER>> for Option<Decided> {
+    async fn admit(&self, row: &Moved<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        check_decision(tx, row.0.company, row.0.child, *self).await
+    }
+}
+
+/// Checks, under the document's lock, that it may still be moved.
+async fn check_decision(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    child: Child,
+    decided: Option<Decided>,
+) -> Result<(), ApiError> {
+    let (Child::Document(document), Some(decided)) = (child, decided) else { return Ok(()) };
+    let found = documents::lock_sharing(tx.conn(), company, document).await?;
+    if found.state != State::Active && !decided.takes_out {
+        return Err(trashed());
+    }
+    check_rights(decided.rights, found.rights)
 }
 
 /// Checks that the child may move into a folder, and keeps the folder from being deleted until the transaction ends.
@@ -162,7 +213,9 @@ async fn check(
     company: CompanyId,
     child: Child,
     parent: FolderId,
+    decided: Option<Decided>,
 ) -> Result<(), ApiError> {
+    check_decision(tx, company, child, decided).await?;
     if let Child::Folder(moved) = child {
         store::lock_folders(tx.conn(), company).await?;
         store::site(tx.conn(), company, parent, Some(moved)).await?.check()?;

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::row::Placement;
-use super::rules::{Child, Site, unknown_folder};
+use super::rules::{Child, MAX_MOVED, Site, unknown_folder};
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 
@@ -260,16 +260,21 @@ pub(crate) async fn site(
     )
     .fetch_one(&mut *conn)
     .await?;
-    let height = match moved {
-        Some(moved) => height(conn, company, moved).await?,
-        None => 0,
+    let (height, folders) = match moved {
+        Some(moved) => extent(conn, company, moved).await?,
+        None => (0, 0),
     };
-    Ok(Site { depth: around.depth, height, is_within: around.is_within.unwrap_or_default() })
+    Ok(Site { depth: around.depth, height, folders, is_within: around.is_within.unwrap_or_default() })
 }
 
-/// The number of levels of a folder, including itself.
-async fn height(conn: &mut PgConnection, company: CompanyId, folder: FolderId) -> Result<i32, ApiError> {
-    Ok(sqlx::query_scalar!(
+/// The number of levels of a folder and the number of folders in it, both including itself. Counting stops one past
+/// [`MAX_MOVED`] folders.
+pub(super) async fn extent(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    folder: FolderId,
+) -> Result<(i32, i64), ApiError> {
+    let found = sqlx::query!(
         r#"WITH RECURSIVE within AS (
              SELECT $2::uuid AS id, 1 AS level
              UNION SELECT e.child, w.level + 1 FROM within w CROSS JOIN LATERAL (
@@ -279,11 +284,13 @@ async fn height(conn: &mut PgConnection, company: CompanyId, folder: FolderId) -
                UNION ALL SELECT folder_id FROM docs.placements
                  WHERE company_id = $1 AND next_parent_id = w.id AND folder_id IS NOT NULL) e
              WHERE w.level < $3)
-           SELECT max(level) AS "height!" FROM within"#,
+           SELECT max(level) AS "height!", count(*) AS "folders!" FROM (SELECT level FROM within LIMIT $4) w"#,
         company.as_uuid(),
         folder.as_uuid(),
-        MAX_WALK
+        MAX_WALK,
+        MAX_MOVED + 1
     )
     .fetch_one(conn)
-    .await?)
+    .await?;
+    Ok((found.height, found.folders))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use contract::id::{GroupId, MemberId, PositionId};
 use contract::{Principal, Timestamp};
-use service::clients::org::{FoundPrincipal, Wanted};
+use service::clients::org::{Found, FoundPrincipal, Wanted};
 use service::idempotency::Once;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
@@ -15,40 +15,84 @@ use super::rules::{
     unknown_principal,
 };
 use super::{relinked, store};
-use crate::admission;
+use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
-use crate::{App, names};
+use crate::documents::rules::{DocumentId, Looker};
+use crate::folders::rules::FolderId;
+use crate::{App, folders, names};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit_trashed(&app, call).await?;
-    let target = Target::Document(admitted.gist.id);
-    Ok(uncached(Data(listed(&app, &admitted, target).await?)))
+    let document = admitted.gist.id;
+    let mut listed = listed(&app, &admitted, Target::Document(document)).await?;
+    listed.extend(inherited(&app, &admitted, document).await?);
+    Ok(uncached(Data(listed)))
 }
 
 /// The shares of a target, each with the principal's current name.
 pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
-    let mut shares = store::list_given(&app.core.pool, call.company, target).await?;
+    let shares = store::list_given(&app.core.pool, call.company, target).await?;
+    let (shares, found) = of_present_logins(app, call, shares).await?;
+    Ok(shares.into_iter().map(|share| entitled(share, found.as_ref())).collect())
+}
+
+/// What the folders that a document lies in give to others than its owner.
+async fn inherited(app: &App, admitted: &Admitted, document: DocumentId) -> Result<Vec<Shown>, ApiError> {
+    let pool = &app.core.pool;
+    let owning = store::list_owning(pool, admitted.company, document).await?;
+    let given = store::list_inherited(pool, admitted.company, document).await?;
+    if owning.is_empty() && given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (given, found) = of_present_logins(app, admitted, given).await?;
+    let owner = |share: &Share| share.principal.member().zip(share.kc_sub.clone());
+    let owners = names::of_owners(app, admitted, owning.iter().filter_map(owner)).await;
+    let member = app.org.member_context_if_any(admitted).await?;
+    let looker = Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
+    let folders: Vec<FolderId> =
+        owning.iter().chain(&given).filter_map(|share| share.target.folder()).collect();
+    let seen = folders::store::seen(pool, admitted, &looker, &folders).await?;
+    let is_seen = |share: &Share| share.target.folder().is_some_and(|folder| seen.contains(&folder));
+    let owning = owning.into_iter().map(|share| {
+        let name = owner(&share).and_then(|owner| owners.get(&owner).cloned());
+        let is_seen = is_seen(&share);
+        share.shown(name).inherited(is_seen)
+    });
+    let mut all: Vec<Shown> = owning.collect();
+    all.extend(given.into_iter().map(|share| {
+        let is_seen = is_seen(&share);
+        entitled(share, found.as_ref()).inherited(is_seen)
+    }));
+    Ok(all)
+}
+
+/// Removes those of the shares that were given to another login of their member row; returns the others, and what org
+/// knows about their principals.
+async fn of_present_logins(
+    app: &App,
+    call: &CompanyCall,
+    shares: Vec<Share>,
+) -> Result<(Vec<Share>, Option<Found>), ApiError> {
     let principals = || shares.iter().map(|share| share.principal);
     let wanted = Wanted {
         member_ids: principals().filter_map(Principal::member).collect::<Vec<MemberId>>(),
         position_ids: principals().filter_map(Principal::position).collect::<Vec<PositionId>>(),
         group_ids: principals().filter_map(Principal::group).collect::<Vec<GroupId>>(),
     };
-    let found = names::found(app, call, &wanted).await;
-    if let Some(found) = &found {
-        let (gone, kept): (Vec<Share>, Vec<Share>) =
-            shares.into_iter().partition(|share| relinked::is_of_another_login(share, found));
-        for share in gone {
-            relinked::take(app, call, share.id).await?;
-        }
-        shares = kept;
+    let Some(found) = names::found(app, call, &wanted).await else { return Ok((shares, None)) };
+    let (gone, kept): (Vec<Share>, Vec<Share>) =
+        shares.into_iter().partition(|share| relinked::is_of_another_login(share, &found));
+    for share in gone {
+        relinked::take(app, call, share.id).await?;
     }
-    let show = |share: Share| {
-        let title = found.as_ref().and_then(|found| names::title_of(found, share.principal));
-        let title = title.map(ToOwned::to_owned);
-        share.shown(title)
-    };
-    Ok(shares.into_iter().map(show).collect())
+    Ok((kept, Some(found)))
+}
+
+/// Renders the share with the principal's current name, if org knows it.
+fn entitled(share: Share, found: Option<&Found>) -> Shown {
+    let title = found.and_then(|found| names::title_of(found, share.principal));
+    let title = title.map(ToOwned::to_owned);
+    share.shown(title)
 }
 
 pub(crate) async fn create(
@@ -56,14 +100,21 @@ pub(crate) async fn create(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Once<Shown>, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let body: CreateBody = body.read().await?.parse()?;
     let principal = body.named.one().ok_or_else(ambiguous)?;
-    let (target, right) = (Target::Document(admitted.gist.id), admitted.right());
-    if admitted.as_manager {
-        give::<true>(&app, &admitted, target, principal, body.role, right).await
-    } else {
-        give::<false>(&app, &admitted, target, principal, body.role, right).await
+    let target = Target::Document(admitted.gist.id);
+    loop {
+        let right = admitted.right();
+        let given = if admitted.as_manager {
+            give::<true>(&app, &admitted, target, principal, body.role, right).await
+        } else {
+            give::<false>(&app, &admitted, target, principal, body.role, right).await
+        };
+        match given {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return settled,
+        }
     }
 }
 
@@ -108,6 +159,8 @@ pub(crate) async fn proposed<const AS_MANAGER: bool>(
         role,
         next_role: None,
         granted_by: call.subject.to_string(),
+        revoked_by: None,
+        revoked_for: None,
         created_at: now(app),
     };
     Ok(NewShare { share, right })
@@ -123,16 +176,21 @@ pub(crate) async fn update(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Shown>, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let RoleBody { role } = body.read().await?.parse()?;
     let target = Target::Document(admitted.gist.id);
-    let (right, share) = (admitted.right(), of_path(&app, &admitted, target).await?);
-    let changed = if admitted.as_manager {
-        change::<true>(&app, &admitted, share, role, right).await?
-    } else {
-        change::<false>(&app, &admitted, share, role, right).await?
-    };
-    Ok(Data(named(&app, &admitted, changed).await))
+    loop {
+        let (right, share) = (admitted.right(), of_path(&app, &admitted, target).await?);
+        let changed = if admitted.as_manager {
+            change::<true>(&app, &admitted, share, role, right).await
+        } else {
+            change::<false>(&app, &admitted, share, role, right).await
+        };
+        match changed {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return Ok(Data(named(&app, &admitted, settled?).await)),
+        }
+    }
 }
 
 /// Finds the share in the path.
@@ -160,9 +218,7 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
 /// Renders the share with the principal's current name.
 pub(crate) async fn named(app: &App, call: &CompanyCall, share: Share) -> Shown {
     let found = names::found(app, call, &Wanted::from(share.principal)).await;
-    let title = found.as_ref().and_then(|found| names::title_of(found, share.principal));
-    let title = title.map(ToOwned::to_owned);
-    share.shown(title)
+    entitled(share, found.as_ref())
 }
 
 /// Removes a share. Those who may share the document may remove any share up to their level; a member may remove the
@@ -171,19 +227,24 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     let document = crate::documents::rules::document_of(&call)?;
     let target = Target::Document(document);
     let is_own = is_own(&app, &call, target).await?;
-    let admitted = if is_own {
+    let mut admitted = if is_own {
         admission::admit_own_share(&app, call).await?
     } else {
         admission::admit_sharing_trashed(&app, call).await?
     };
-    let share = of_path(&app, &admitted, target).await?;
-    let right = if is_own { Right::WHOLE } else { admitted.right() };
-    let taken = if admitted.as_manager {
-        take::<true>(&app, &admitted, share, right).await?
-    } else {
-        take::<false>(&app, &admitted, share, right).await?
-    };
-    Ok(Data(named(&app, &admitted, taken).await))
+    loop {
+        let share = of_path(&app, &admitted, target).await?;
+        let right = if is_own { Right::WHOLE } else { admitted.right() };
+        let taken = if admitted.as_manager {
+            take::<true>(&app, &admitted, share, right).await
+        } else {
+            take::<false>(&app, &admitted, share, right).await
+        };
+        match taken {
+            Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
+            settled => return Ok(Data(named(&app, &admitted, settled?).await)),
+        }
+    }
 }
 
 /// Whether the share in the path is the caller's own member share. It selects the question to authz and is not shown.

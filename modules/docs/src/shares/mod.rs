@@ -3,6 +3,7 @@
 pub(crate) mod http;
 pub(crate) mod new;
 pub mod relinked;
+pub(crate) mod removals;
 pub mod row;
 pub mod rules;
 pub(crate) mod store;

@@ -55,7 +55,7 @@ impl<const AS_MANAGER: bool> NewShare<AS_MANAGER> {
         if found.state != State::Active {
             return Err(trashed());
         }
-        self.right.check(found.state, found.editors_can_share, found.general_access)?;
+        self.right.check(found.state, found.editors_can_share, found.rights)?;
         if share.kc_sub.as_ref().is_some_and(|subject| subject.as_str() == found.owner) {
             return Err(is_owner());
         }

@@ -23,15 +23,13 @@ use serde_json::json;
 use service::clients::org::Found;
 use service::two_store::{SWEEP_EVERY, TupleRow, Withdrawal};
 use service::{ApiError, AuditEvent, AuditedTx, CompanyCall};
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::row::Swept;
+use super::row::{Acted, Swept};
 use super::rules::{Share, ShareId, ShareRole, Shown, Target};
 use super::store::{self, Grantee};
 use crate::App;
-use crate::documents::rules::DocumentId;
-use crate::folders::rules::FolderId;
 
 /// The actor of the worker's audit rows.
 const ACTOR: &str = "system:relinked-shares";
@@ -186,21 +184,6 @@ struct Relinked {
     kept: Option<ShareRole>,
 }
 
-/// The role that another share of the same target gives the same login.
-async fn kept(executor: impl PgExecutor<'_>, share: &Share) -> Result<Option<ShareRole>, ApiError> {
-    let found = sqlx::query_scalar!(
-        "SELECT role FROM docs.shares
-         WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3) AND kc_sub = $4 AND id <> $5
-           AND state <> 'pending' LIMIT 1",
-        share.company.as_uuid(),
-        share.target.document().map(DocumentId::as_uuid),
-        share.target.folder().map(FolderId::as_uuid),
-        share.kc_sub.as_ref().map(Subject::as_str),
-        share.id.as_uuid()
-    );
-    Ok(found.fetch_optional(executor).await?.as_deref().map(ShareRole::of_word).transpose()?)
-}
-
 impl TupleRow for Relinked {
     const TABLE: &'static str = "docs.shares";
     const NOUN: &'static str = "share";
@@ -209,7 +192,7 @@ impl TupleRow for Relinked {
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
         let Some(share) = store::find(&mut *conn, company, id.into()).await? else { return Ok(None) };
-        let kept = kept(conn, &share).await?;
+        let kept = store::kept(conn, &share).await?;
         Ok(Some(Self { share, kept }))
     }
 
@@ -218,10 +201,11 @@ impl TupleRow for Relinked {
     }
 
     fn removed_tuples(&self) -> Vec<Tuple> {
-        let kept = |tuple: &Tuple| self.kept.is_some_and(|role| tuple.relation == role.word());
-        let mut tuples = Swept::from_share(&self.share).removed_tuples();
-        tuples.retain(|tuple| !kept(tuple));
-        tuples
+        Acted::<false>(self.share.clone(), self.kept).removed_tuples()
+    }
+
+    fn removed_by(&self) -> Option<&str> {
+        self.share.revoked_by.as_deref()
     }
 
     fn shown(&self) -> Shown {
@@ -232,7 +216,12 @@ impl TupleRow for Relinked {
         Err(ApiError::internal("a share of a relinked member row cannot be granted"))
     }
 
-    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+    async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::set_revoked(tx, &self.share, Some(REASON)).await
+    }
+
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        store::rights_changed(tx, &self.share).await?;
         let mut payload = self.share.told(false);
         if let Some(members) = payload.as_object_mut() {
             members.insert("reason".to_owned(), json!(REASON));

@@ -3,26 +3,31 @@
 use contract::Principal;
 use contract::grants::Tuple;
 use contract::id::CompanyId;
+use contract::principal::PrincipalKind;
 use serde_json::{Value, json};
-use service::two_store::{Exchange, Guard, Next, TupleRow};
+use service::two_store::{BrokenOff, Exchange, Guard, Next, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::rules::{Level, Right, Share, ShareRole, Shown, Target};
+use super::rules::{Right, Share, ShareRole, Shown, Target};
 use super::store;
 use crate::{access_requests, documents, folders};
 
 /// A share that is being given, changed or removed; `AS_MANAGER` when a manager shares what someone else owns.
 #[derive(Debug)]
-pub struct Acted<const AS_MANAGER: bool>(pub(crate) Share);
+pub struct Acted<const AS_MANAGER: bool>(
+    pub(crate) Share,
+    /// The role that another share of the same target gives the same login.
+    pub(super) Option<ShareRole>,
+);
 
 /// A share that the sweep settles.
 pub type Swept = Acted<false>;
 
 impl Swept {
     pub(crate) fn from_share(share: &Share) -> Self {
-        Self(share.clone())
+        Self(share.clone(), None)
     }
 }
 
@@ -53,7 +58,9 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     type Shown = Shown;
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
-        Ok(store::find(conn, company, id.into()).await?.map(Self))
+        let Some(share) = store::find(&mut *conn, company, id.into()).await? else { return Ok(None) };
+        let kept = store::kept(conn, &share).await?;
+        Ok(Some(Self(share, kept)))
     }
 
     fn tuples(&self) -> Vec<Tuple> {
@@ -62,7 +69,18 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
 
     /// The tuples of all roles, so that leftovers of an interrupted exchange are removed as well.
     fn removed_tuples(&self) -> Vec<Tuple> {
-        ShareRole::ALL.iter().filter_map(|role| self.tuple(*role)).collect()
+        let gone = ShareRole::ALL.iter().filter(|role| self.1 != Some(**role));
+        gone.filter_map(|role| self.tuple(*role)).collect()
+    }
+
+    /// authz removes only users' tuples without a member's bearer; the next request about a document removes those of
+    /// positions and groups (`removals.rs`).
+    fn broken_off(&self) -> BrokenOff {
+        if self.0.principal.kind() == PrincipalKind::Member { BrokenOff::Finished } else { BrokenOff::Left }
+    }
+
+    fn removed_by(&self) -> Option<&str> {
+        self.0.revoked_by.as_deref()
     }
 
     fn next(&self) -> Option<Next> {
@@ -79,13 +97,23 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
         Ok(self.event("share.created", self.0.told(AS_MANAGER)))
     }
 
-    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        Ok(self.event("share.deleted", self.0.told(AS_MANAGER)))
+    async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::set_revoked(tx, &self.0, None).await
+    }
+
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        store::rights_changed(tx, &self.0).await?;
+        let mut told = self.0.told(AS_MANAGER);
+        if let (Some(reason), Some(members)) = (&self.0.revoked_for, told.as_object_mut()) {
+            members.insert("reason".to_owned(), json!(reason));
+        }
+        Ok(self.event("share.deleted", told))
     }
 
     async fn exchanged(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         let role = self.0.next_role.ok_or_else(|| ApiError::internal("a role change without a next role"))?;
         store::set_role(tx.conn(), &self.0, role).await?;
+        store::rights_changed(tx, &self.0).await?;
         access_requests::store::meet(tx, &self.0, role).await?;
         let mut told = self.0.told(AS_MANAGER);
         if let Some(members) = told.as_object_mut() {
@@ -124,10 +152,10 @@ impl<const AS_MANAGER: bool> Exchange for ChangeRole<AS_MANAGER> {
 }
 
 impl<const AS_MANAGER: bool> Guard<Acted<AS_MANAGER>> for Right {
-    /// Locks the document of an editor's change, as access changes do.
+    /// Locks the document, as access changes do.
     async fn admit(&self, row: &Acted<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        let (Level::Own(_), Target::Document(document)) = (self.level, row.0.target) else { return Ok(()) };
+        let (Some(_), Target::Document(document)) = (self.decided, row.0.target) else { return Ok(()) };
         let found = documents::store::lock_sharing(tx.conn(), row.0.company, document).await?;
-        self.check(found.state, found.editors_can_share, found.general_access)
+        self.check(found.state, found.editors_can_share, found.rights)
     }
 }

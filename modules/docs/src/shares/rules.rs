@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use service::ApiError;
 use service::refusal::{broken, not_yours};
 
-use crate::documents::rules::{DocumentId, GeneralAccess, State, subject_of, trashed};
+use crate::admission::check_rights;
+use crate::documents::rules::{DocumentId, State, subject_of, trashed};
 use crate::folders::rules::FolderId;
 
 contract::typed_id!(
@@ -66,38 +67,30 @@ impl Level {
 pub(crate) struct Right {
     /// Up to which role.
     pub(crate) level: Level,
-    /// General access made the caller an editor.
-    pub(crate) by_access: bool,
+    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights) when the call was decided; `None` where
+    /// the right does not depend on them.
+    pub(crate) decided: Option<i64>,
 }
 
 impl Right {
-    /// The right of an owner, a manager, or a member over the member's own share.
-    pub(crate) const WHOLE: Self = Self { level: Level::Whole, by_access: false };
+    /// The right of a folder's manager, or of a member over the member's own share.
+    pub(crate) const WHOLE: Self = Self { level: Level::Whole, decided: None };
 
-    /// Checks, under the document's lock, that an editor may still share it.
+    /// Checks, under the document's lock, that the caller may still share it.
     ///
     /// # Errors
-    /// 409 `DOCUMENT_TRASHED`; 403 `EDITORS_CANNOT_SHARE`; 409 when general access no longer makes the caller an editor:
-    /// repeating the request decides it anew.
-    pub(crate) fn check(
-        self,
-        now: State,
-        editors_can_share: bool,
-        access: GeneralAccess,
-    ) -> Result<(), ApiError> {
-        if self.level == Level::Whole {
-            return Ok(());
+    /// 409 `DOCUMENT_TRASHED` and 403 `EDITORS_CANNOT_SHARE` for an editor; 409 when rights to the document have changed
+    /// since the decision ([`Admitted::is_decided_again`](crate::admission::Admitted::is_decided_again)).
+    pub(crate) fn check(self, now: State, editors_can_share: bool, rights: i64) -> Result<(), ApiError> {
+        if self.level != Level::Whole {
+            if now != State::Active {
+                return Err(trashed());
+            }
+            if !editors_can_share {
+                return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers may share it"));
+            }
         }
-        if now != State::Active {
-            return Err(trashed());
-        }
-        if !editors_can_share {
-            return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers may share it"));
-        }
-        if self.by_access && !access.gives(ShareRole::Editor.word()) {
-            return Err(ApiError::conflict("the document's general access has been changed"));
-        }
-        Ok(())
+        self.decided.map_or(Ok(()), |decided| check_rights(decided, rights))
     }
 }
 
@@ -154,6 +147,10 @@ pub struct Share {
     pub next_role: Option<ShareRole>,
     /// The subject that gave it.
     pub granted_by: String,
+    /// The subject that began to remove it, while it is being removed.
+    pub revoked_by: Option<String>,
+    /// The reason for removing it, unless somebody chose to.
+    pub revoked_for: Option<String>,
     /// When it was given.
     pub created_at: Timestamp,
 }
@@ -172,6 +169,15 @@ pub struct Shown {
     role: ShareRole,
     granted_by: String,
     created_at: Timestamp,
+    is_inherited: bool,
+}
+
+impl Shown {
+    /// Renders what a folder gives to a document in it, without the folder unless the caller sees it.
+    #[must_use]
+    pub fn inherited(self, is_seen: bool) -> Self {
+        Self { folder_id: self.folder_id.filter(|_| is_seen), is_inherited: true, ..self }
+    }
 }
 
 impl Share {
@@ -188,6 +194,7 @@ impl Share {
             role: self.role,
             granted_by: self.granted_by,
             created_at: self.created_at,
+            is_inherited: false,
         }
     }
 

@@ -3,12 +3,13 @@
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::principal::Named;
 use contract::{Principal, Subject};
-use service::ApiError;
+use service::{ApiError, AuditedTx};
 use sqlx::{PgConnection, PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rules::{Share, ShareId, ShareRole, Target};
+use crate::documents;
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 use crate::store::subject;
@@ -26,6 +27,8 @@ struct Row {
     role: String,
     next_role: Option<String>,
     granted_by: String,
+    revoked_by: Option<String>,
+    revoked_for: Option<String>,
     created_at: OffsetDateTime,
 }
 
@@ -50,6 +53,8 @@ impl Row {
             role: ShareRole::of_word(&self.role)?,
             next_role: self.next_role.as_deref().map(ShareRole::of_word).transpose()?,
             granted_by: self.granted_by,
+            revoked_by: self.revoked_by,
+            revoked_for: self.revoked_for,
             created_at: self.created_at.into(),
         })
     }
@@ -61,7 +66,7 @@ macro_rules! rows {
         sqlx::query_as!(
             Row,
             "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role,
-               next_role, granted_by, created_at FROM docs.shares "
+               next_role, granted_by, revoked_by, revoked_for, created_at FROM docs.shares "
                 + $tail,
             $($value),*
         )
@@ -83,6 +88,70 @@ pub(super) async fn list_given(
         target.folder().map(FolderId::as_uuid)
     );
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
+}
+
+/// Lists the shares of the folders that a document lies in, as [`list_given`], without those of the document's owner.
+pub(super) async fn list_inherited(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    document: DocumentId,
+) -> Result<Vec<Share>, ApiError> {
+    let rows = rows!(
+        "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id IN (
+           SELECT a.ancestor_id FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
+           WHERE d.company_id = $1 AND d.id = $2)
+           AND kc_sub IS DISTINCT FROM (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2)
+         ORDER BY created_at, id",
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
+}
+
+struct Owning {
+    id: Uuid,
+    folder_id: Uuid,
+    owner_member_id: Uuid,
+    owner_kc_sub: String,
+    owner_label: Option<String>,
+    created_at: OffsetDateTime,
+}
+
+/// Lists the owners of the folders that a document lies in, who edit it, as shares of the folders; without the document's
+/// owner. Their ids are made from those of the document and the folder.
+pub(super) async fn list_owning(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    document: DocumentId,
+) -> Result<Vec<Share>, ApiError> {
+    let rows = sqlx::query_as!(
+        Owning,
+        r#"SELECT md5(d.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
+             f.owner_label, f.created_at
+           FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
+             JOIN docs.folders f ON f.id = a.ancestor_id
+           WHERE d.company_id = $1 AND d.id = $2 AND f.owner_kc_sub <> d.owner_kc_sub ORDER BY a.distance"#,
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    let rows = rows.fetch_all(executor).await?;
+    let share = |Owning { id, folder_id, owner_member_id, owner_kc_sub, owner_label, created_at }: Owning| {
+        Ok(Share {
+            id: id.into(),
+            company,
+            target: Target::Folder(folder_id.into()),
+            principal: Principal::Member(owner_member_id.into()),
+            kc_sub: Some(subject(&owner_kc_sub)?),
+            label: owner_label,
+            role: ShareRole::Editor,
+            next_role: None,
+            granted_by: owner_kc_sub,
+            revoked_by: None,
+            revoked_for: None,
+            created_at: created_at.into(),
+        })
+    };
+    rows.into_iter().map(share).collect()
 }
 
 /// Lists the confirmed shares of a target in the order in which they were given.
@@ -228,6 +297,52 @@ pub(super) async fn set_role(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Writes who removes a share, and the reason if nobody chose to.
+pub(super) async fn set_revoked(
+    tx: &mut AuditedTx,
+    share: &Share,
+    reason: Option<&str>,
+) -> Result<(), ApiError> {
+    let actor = tx.actor().to_owned();
+    sqlx::query!(
+        "UPDATE docs.shares SET revoked_by = $3, revoked_for = $4 WHERE company_id = $1 AND id = $2",
+        share.company.as_uuid(),
+        share.id.as_uuid(),
+        actor,
+        reason
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Notes that a share of a document gives less than before.
+pub(super) async fn rights_changed(tx: &mut AuditedTx, share: &Share) -> Result<(), ApiError> {
+    match share.target {
+        Target::Document(id) => documents::store::rights_changed(tx.conn(), share.company, id).await,
+        Target::Folder(_) => Ok(()),
+    }
+}
+
+/// The role that another share of the same target gives the same login. Its tuple stays when this share ends.
+pub(super) async fn kept(
+    executor: impl PgExecutor<'_>,
+    share: &Share,
+) -> Result<Option<ShareRole>, ApiError> {
+    let Some(login) = &share.kc_sub else { return Ok(None) };
+    let found = sqlx::query_scalar!(
+        "SELECT role FROM docs.shares
+         WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3) AND kc_sub = $4 AND id <> $5
+           AND state <> 'pending' LIMIT 1",
+        share.company.as_uuid(),
+        share.target.document().map(DocumentId::as_uuid),
+        share.target.folder().map(FolderId::as_uuid),
+        login.as_str(),
+        share.id.as_uuid()
+    );
+    Ok(found.fetch_optional(executor).await?.as_deref().map(ShareRole::of_word).transpose()?)
 }
 
 /// A member row with the login that it had when it was given shares.

@@ -35,12 +35,14 @@ pub struct VersionText {
 /// The version number in the path.
 ///
 /// # Errors
-/// 404 for a malformed number, which no version has.
+/// 400 naming the parameter for anything but an integer from 1.
 pub(crate) fn number(call: &CompanyCall) -> Result<i32, ApiError> {
     let text = call.path.text("version");
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = if digits { text.parse().ok() } else { None };
-    number.filter(|number| *number >= 1).ok_or_else(unknown)
+    number.filter(|number| *number >= 1).ok_or_else(|| {
+        ApiError::validation_field("version", "range", format!("an integer from 1 to {}", i32::MAX))
+    })
 }
 
 /// 404 for an unknown version.

@@ -63,6 +63,40 @@ async fn the_owner_of_a_folder_edits_what_others_put_into_it() {
 }
 
 #[tokio::test]
+async fn the_owner_of_a_folder_takes_out_what_others_put_into_it() {
+    let world = World::of(6).await;
+    let (folder, other) = (world.folder(1, "Policies", None).await, world.folder(1, "Other", None).await);
+    let editor = id(&share(&world, 1, &folder, 2, "editor").await);
+    id(&share(&world, 1, &folder, 3, "editor").await);
+    let mut documents = Vec::new();
+    for title in ["Live", "Trashed"] {
+        let body = json!({ "title": title, "folderId": folder });
+        documents.push(id(&world.ask(2, "POST", "/documents", Some(body)).await));
+    }
+    assert_eq!(world.on(2, "DELETE", &documents[1], "", None).await.status, 200);
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}/shares/{editor}"), None).await.status, 200);
+    let full = world.ask(1, "DELETE", &format!("/folders/{folder}"), None).await;
+    let details = json!({ "folders": 0, "documents": 2, "trashedDocumentIds": [documents[1]] });
+    assert_eq!((full.code(), &full.body["error"]["details"]), ("FOLDER_NOT_EMPTY", &details));
+    for (document, closed) in documents.iter().zip([403, 404]) {
+        for (who, to, status) in [(1, Some(&*other), 403), (3, None, closed), (4, None, closed)] {
+            assert_eq!(place(&world, who, document, to).await.status, status, "control: {who} to {to:?}");
+        }
+        world.fail(&[Fault::LostBefore]);
+        assert_eq!(place(&world, 1, document, None).await.status, 503);
+        let out = place(&world, 1, document, None).await;
+        assert_eq!((out.status, &out.data()["folderId"]), (200, &Value::Null), "{}", out.text);
+        assert_eq!(place(&world, 1, document, None).await.status, closed, "it is no longer in the folder");
+        let actor = world.module.audit().await.last().expect("a row")["actor"].clone();
+        assert_eq!(actor, "subject-1");
+    }
+    assert_eq!(parents(&world), [""; 0]);
+    assert_eq!(world.on(2, "POST", &documents[1], "/restore", None).await.status, 200);
+    assert_eq!(world.listed(2, "view=mine").await.len(), 2, "its owner has both at the top level");
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}"), None).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_folder_moves_with_everything_in_it() {
     let world = World::of(5).await;
     let [old, new] = ["Old", "New"].map(async |name| world.folder(1, name, None).await);
@@ -130,7 +164,10 @@ async fn a_folder_is_renamed_by_editors_and_deleted_empty_by_managers() {
     let inner = world.folder(1, "Inner", Some(&folder)).await;
     let full = world.ask(1, "DELETE", &tail, None).await;
     assert_eq!((full.status, full.code()), (409, "FOLDER_NOT_EMPTY"));
-    assert_eq!(full.body["error"]["details"], json!({ "folders": 1, "documents": 0 }));
+    assert_eq!(
+        full.body["error"]["details"],
+        json!({ "folders": 1, "documents": 0, "trashedDocumentIds": [] })
+    );
     assert_eq!(world.ask(1, "DELETE", &format!("/folders/{inner}"), None).await.status, 200);
     assert_eq!(world.ask(2, "DELETE", &tail, None).await.status, 403);
     world.fail(&[Fault::LostAfter]);
@@ -164,6 +201,107 @@ async fn a_move_that_breaks_off_opens_nothing_more_and_is_finished_by_the_same_c
     }
 }
 
+/// Folders of this person below a folder: children, and children of the first one, by turns.
+async fn many(world: &World, owner: usize, below: &str, count: usize) {
+    let (person, company) = (&world.people[owner], world.module.company);
+    let made =
+        "INSERT INTO docs.folders(id, company_id, name, parent_id, owner_kc_sub, owner_member_id, state)";
+    world
+        .module
+        .execute(format!(
+            "CREATE TEMP TABLE made AS SELECT md5('{owner}{below}' || n)::uuid AS id, n,
+               CASE WHEN n % 2 = 0 THEN md5('{owner}{below}1')::uuid ELSE '{below}'::uuid END AS parent FROM generate_series(1, {count}) n;
+             {made} SELECT id, '{company}', 'Folder ' || n, parent, '{}', '{}', 'active' FROM made;
+             INSERT INTO docs.folder_ancestors SELECT '{company}'::uuid, id, id, 0 FROM made
+               UNION ALL SELECT '{company}', id, parent, 1 FROM made
+               UNION ALL SELECT '{company}', id, '{below}'::uuid, 2 FROM made WHERE n % 2 = 0;
+             DROP TABLE made",
+            person.subject, person.member
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn two_thousand_folders_are_the_most_that_move_at_once() {
+    let world = World::of(4).await;
+    let [from, to] = ["From", "To"].map(async |name| world.folder(1, name, None).await);
+    let (from, to) = (from.await, to.await);
+    let tree = world.folder(1, "Tree", None).await;
+    many(&world, 1, &tree, 1_999).await;
+    assert_eq!(move_folder(&world, 1, &tree, Some(&from)).await.status, 200, "control");
+    assert_eq!(move_folder(&world, 1, &tree, Some(&to)).await.status, 200, "control");
+    let ancestors = format!("SELECT count(*) FROM docs.folder_ancestors WHERE ancestor_id = '{to}'");
+    assert_eq!(world.count(&ancestors).await, 2_001);
+    assert_eq!(move_folder(&world, 1, &tree, None).await.status, 200, "control");
+    let top = world.folder(1, "Top", None).await;
+    assert_eq!(move_folder(&world, 1, &top, Some(&to)).await.status, 200);
+    for tree in [&tree, &top] {
+        many(&world, 2, tree, 2_000).await;
+    }
+    let before = (world.module.contents().await, world.facts().tuples.clone());
+    for (tree, place) in [(&tree, Some(&from)), (&top, Some(&from)), (&top, None)] {
+        let refused = move_folder(&world, 1, tree, place.map(String::as_str)).await;
+        assert_eq!((refused.status, refused.code()), (409, "FOLDER_TREE_TOO_LARGE"), "{}", refused.text);
+        assert_eq!(refused.body["error"]["details"], json!({ "maxFolders": 2_000 }));
+    }
+    assert_eq!((world.module.contents().await, world.facts().tuples.clone()), before);
+}
+
+#[tokio::test]
+async fn a_member_owns_at_most_five_thousand_folders() {
+    let world = World::of(4).await;
+    let folder = world.folder(1, "First", None).await;
+    many(&world, 1, &folder, 4_998).await;
+    world.folder(1, "Last", None).await;
+    for parent in [None, Some(&folder)] {
+        let body = json!({ "name": "More", "parentId": parent });
+        let more = world.ask(1, "POST", "/folders", Some(body)).await;
+        assert_eq!((more.status, reason(&more)), (422, "TOO_MANY_FOLDERS"), "{}", more.text);
+        assert_eq!(more.body["error"]["details"]["maxFolders"], 5_000);
+    }
+    world.folder(2, "Theirs", None).await;
+}
+
+#[tokio::test]
+async fn folders_are_listed_in_time_that_grows_with_their_number() {
+    let world = World::of(4).await;
+    let first = world.folder(1, "First", None).await;
+    let (person, company) = (&world.people[1], world.module.company);
+    // Fifty folders in each, four levels deep.
+    let id_of = |n: &str| format!("CASE {n} WHEN 0 THEN '{first}' ELSE md5('{first}' || {n})::uuid END");
+    let made =
+        "INSERT INTO docs.folders(id, company_id, name, parent_id, owner_kc_sub, owner_member_id, state)";
+    world
+        .module
+        .execute(format!(
+            "{made} SELECT {}, '{company}', 'Folder ' || n, {}, '{}', '{}', 'active' FROM generate_series(1, 30000) n;
+             INSERT INTO docs.folder_ancestors
+               WITH RECURSIVE around AS (
+                 SELECT n, n AS a, 0 AS distance FROM generate_series(1, 30000) n
+                 UNION ALL SELECT n, (a - 1) / 50, distance + 1 FROM around WHERE a > 0)
+               SELECT '{company}', {}, {}, distance FROM around;
+             ANALYZE docs.folders; ANALYZE docs.folder_ancestors",
+            id_of("n"),
+            id_of("((n - 1) / 50)"),
+            person.subject,
+            person.member,
+            id_of("n"),
+            id_of("a")
+        ))
+        .await;
+    let total = async |who: usize, query: &str| {
+        let reply = world.ask(who, "GET", &format!("/folders?{query}"), None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        (reply.data()["total"].clone(), reply.data()["items"][0]["name"].clone())
+    };
+    assert_eq!(total(0, "view=all").await, (json!(30_001), json!("First")), "control");
+    assert_eq!(total(1, "").await, (json!(30_001), json!("First")));
+    assert_eq!(total(1, &format!("parentId={first}")).await, (json!(50), json!("Folder 1")));
+    assert_eq!(total(2, "").await, (json!(0), Value::Null));
+    assert_eq!(share(&world, 1, &first, 2, "viewer").await.status, 201);
+    assert_eq!(total(2, "pageSize=1").await, (json!(30_001), json!("First")));
+}
+
 #[tokio::test]
 async fn a_member_removes_the_own_share_of_a_folder_and_a_manager_changes_any() {
     let world = World::of(5).await;
@@ -180,4 +318,55 @@ async fn a_member_removes_the_own_share_of_a_folder_and_a_manager_changes_any() 
     let all = world.ask(0, "GET", "/folders?view=all", None).await;
     assert_eq!(all.data()["items"][0]["myRole"], "manager");
     assert_eq!(world.ask(2, "GET", "/folders?view=all", None).await.status, 403);
+}
+
+#[tokio::test]
+async fn what_folders_give_is_among_the_shares_of_a_document() {
+    let world = World::of(7).await;
+    let top = world.folder(3, "Top", None).await;
+    id(&share(&world, 3, &top, 1, "editor").await);
+    let folder = world.folder(1, "Inner", Some(&top)).await;
+    id(&share(&world, 1, &folder, 2, "editor").await);
+    let group = world.group(&[4]);
+    let body = json!({ "groupId": group, "role": "viewer" });
+    let given = id(&world.ask(3, "POST", &format!("/folders/{top}/shares"), Some(body)).await);
+    let body = json!({ "title": "Plan", "folderId": folder });
+    let document = id(&world.ask(2, "POST", "/documents", Some(body)).await);
+    id(&world.share(2, &document, 5, "viewer").await);
+    let member = |who: usize| json!(world.people[who].member);
+    let listed = async |who: usize, document: &str| {
+        let reply = world.on(who, "GET", document, "/shares", None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        let shown = |share: &Value| {
+            let of = ["memberId", "groupId"].map(|name| share[name].clone());
+            let principal = of.into_iter().find(|id| !id.is_null());
+            (principal, share["role"].clone(), share["isInherited"].clone(), share["folderId"].clone())
+        };
+        reply.data().as_array().expect("a list").iter().map(shown).collect::<Vec<_>>()
+    };
+    // Its owner sees one folder, a viewer none, the folder's owner both; a manager as well.
+    let null = || Value::Null;
+    for (who, of_inner, of_top) in [
+        (2, json!(folder), null()),
+        (5, null(), null()),
+        (1, json!(folder), json!(top)),
+        (0, json!(folder), json!(top)),
+    ] {
+        let inherited = |principal, role: &str, folder: &Value| {
+            (Some(principal), json!(role), json!(true), folder.clone())
+        };
+        let expected = vec![
+            (Some(member(5)), json!("viewer"), json!(false), null()),
+            inherited(member(1), "editor", &of_inner),
+            inherited(member(3), "editor", &of_top),
+            inherited(member(1), "editor", &of_top),
+            inherited(json!(group), "viewer", &of_top),
+        ];
+        assert_eq!(listed(who, &document).await, expected, "{who}");
+    }
+    let change = world.on(2, "DELETE", &document, &format!("/shares/{given}"), None).await;
+    assert_eq!(change.status, 404, "it is changed at the folder");
+    assert_eq!(place(&world, 2, &document, None).await.status, 200);
+    let direct = (Some(member(5)), json!("viewer"), json!(false), Value::Null);
+    assert_eq!(listed(2, &document).await, [direct], "control: outside of the folder");
 }

@@ -73,3 +73,27 @@ async fn requests_for_access_and_folders_are_told_to_those_who_share_the_documen
     set(json!({ "generalAccess": "company_edit" })).await;
     assert_eq!(history(&world, 4, &document).await.len(), all.len() + 3);
 }
+
+#[tokio::test]
+async fn requests_for_access_push_nothing_out_of_the_history_that_viewers_see() {
+    let world = World::of(4).await;
+    let folder = world.folder(1, "Team", None).await;
+    let body = json!({ "title": "Plan", "body": "text", "folderId": folder });
+    let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+    id(&world.share(1, &document, 2, "viewer").await);
+    let company = world.module.company;
+    world
+        .module
+        .execute(format!(
+            "INSERT INTO audit.docs__events(company_id, actor, action, subject, payload)
+             SELECT '{company}', 'subject-3', 'access_request.' || (ARRAY['created', 'declined', 'accepted'])[1 + g % 3],
+               'document:{document}', '{{\"role\": \"viewer\"}}' FROM generate_series(1, 1100) g"
+        ))
+        .await;
+    let entries = history(&world, 2, &document).await;
+    assert_eq!(actions(&entries), ["document.created", "share.created"]);
+    assert!(!json!(entries).to_string().contains(&folder), "the folder is not told to a viewer");
+    let entries = history(&world, 1, &document).await;
+    assert_eq!(entries.len(), 1000, "control: its owner sees the latest of all");
+    assert!(actions(&entries).iter().all(|action| action.starts_with("access_request.")));
+}

@@ -20,6 +20,7 @@ mod lists;
 mod narrowed;
 mod properties;
 mod relinked;
+mod removals;
 mod rights;
 mod search;
 mod shares;

@@ -1,4 +1,4 @@
-//! General access that is narrowed while a call that it admitted waits for the document's row.
+//! Rights that are taken away between the decision about a call and its write.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -134,6 +134,105 @@ async fn an_editor_who_may_share_no_more_changes_no_share() {
             let acted = world.on(2, method, &document, &tail, body);
             let (set, acted) = Box::pin(one_after_the_other(&world, &document, set, acted)).await;
             assert_eq!((set.status, acted.status), (200, expected), "{what}: {}", acted.text);
+        }
+    }
+}
+
+/// A document of person 1, which person 2 edits by a share. Its parts, and that share.
+async fn shared_document(world: &World) -> (String, Parts, String) {
+    let (document, parts) = open_document(world).await;
+    let restrict = json!({ "generalAccess": "restricted" });
+    assert_eq!(world.on(1, "PUT", &document, "/access", Some(restrict)).await.status, 200);
+    let share = id(&world.share(1, &document, 2, "editor").await);
+    (document, parts, format!("/shares/{share}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_with_a_right_that_was_taken_away_since_its_decision() {
+    let world = World::of(7).await;
+    let mut written = Vec::new();
+    let closing = json!({ "editorsCanShare": false });
+    for (change, acts) in
+        [("share.deleted", &ACTS[..]), ("share.role_changed", &ACTS), ("access.changed", &ACTS[4..])]
+    {
+        for (what, act) in acts {
+            let (document, parts, share) = shared_document(&world).await;
+            let (method, tail, body) = match change {
+                "share.deleted" => ("DELETE", share, None),
+                "share.role_changed" => ("PUT", share, Some(json!({ "role": "viewer" }))),
+                _ => ("PUT", "/access".to_owned(), Some(closing.clone())),
+            };
+            let changed = world.on(1, method, &document, &tail, body);
+            let (method, tail, body) = act(&parts);
+            let acted = world.on(2, method, &document, &tail, body);
+            let (acted, changed) = Box::pin(world.meanwhile(2, acted, changed)).await;
+            assert_eq!(changed.status, 200, "{}", changed.text);
+            let last = world.actions(&format!("document:{document}")).await.pop();
+            if acted.status != 403 || last.as_deref() != Some(change) {
+                written.push(format!("{change}, {what}: {} {last:?}", acted.status));
+            }
+        }
+    }
+    assert_eq!(written, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_managed_by_an_owner_who_has_handed_the_document_over_since_the_decision() {
+    let world = World::of(6).await;
+    let folder = world.folder(1, "Mine", None).await;
+    let mut written = Vec::new();
+    for (method, tail, body) in [
+        ("PUT", "/access", json!({ "generalAccess": "company_edit" })),
+        ("DELETE", "", Value::Null),
+        ("POST", "/transfer", json!({ "memberId": world.people[4].member })),
+        ("POST", "/move", json!({ "folderId": folder })),
+    ] {
+        let document = world.document(1, "Plan").await;
+        let handed = json!({ "memberId": world.people[3].member });
+        let handed = world.on(0, "POST", &document, "/transfer", Some(handed));
+        let acted = world.on(1, method, &document, tail, Some(body).filter(|body| !body.is_null()));
+        let (acted, handed) = Box::pin(world.meanwhile(1, acted, handed)).await;
+        assert_eq!(handed.status, 200, "{}", handed.text);
+        let last = world.actions(&format!("document:{document}")).await.pop();
+        if acted.status != 403 || last.as_deref() != Some("ownership.ended") {
+            written.push(format!("{method} {tail}: {} {last:?}", acted.status));
+        }
+    }
+    assert_eq!(written, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_with_a_right_that_was_taken_away_since_its_decision() {
+    let world = World::of(7).await;
+    let (document, _, share) = shared_document(&world).await;
+    let changed = world.on(1, "DELETE", &document, &share, None);
+    let read = world.on(2, "GET", &document, "", None);
+    let (read, changed) = Box::pin(world.meanwhile(2, read, changed)).await;
+    assert_eq!((changed.status, read.status), (200, 403), "{}", read.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_still_allowed_is_written_and_decided_again_only_after_a_change() {
+    let world = World::of(7).await;
+    // Person 2 has a share already.
+    for (what, act) in ACTS.into_iter().filter(|(what, _)| *what != "share") {
+        for is_disturbed in [false, true] {
+            let (document, parts, _) = shared_document(&world).await;
+            let other = format!("/shares/{}", id(&world.share(1, &document, 5, "viewer").await));
+            let (method, tail, body) = act(&parts);
+            let acted = world.on(2, method, &document, &tail, body);
+            let before = world.decisions();
+            if is_disturbed {
+                let changed = world.on(1, "DELETE", &document, &other, None);
+                let (acted, changed) = Box::pin(world.meanwhile(2, acted, changed)).await;
+                assert_eq!(changed.status, 200, "{}", changed.text);
+                assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
+                assert_eq!(world.decisions() - before, 3, "{what}: one is the owner's");
+            } else {
+                let acted = acted.await;
+                assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
+                assert_eq!(world.decisions() - before, 1, "{what}");
+            }
         }
     }
 }

@@ -174,3 +174,39 @@ async fn the_worker_removes_the_shares_that_nobody_asks_about_and_nothing_else()
         );
     }
 }
+
+#[tokio::test]
+async fn an_owner_whose_row_has_another_login_is_not_taken_for_that_person_and_can_be_set_right() {
+    let world = World::of(6).await;
+    let (document, folder) = (world.document(1, "Plan").await, world.folder(1, "Team", None).await);
+    id(&world.share(1, &document, 4, "viewer").await);
+    let name = async |who: usize, tail: String| {
+        let read = world.ask(who, "GET", &tail, None).await;
+        assert_eq!(read.status, 200, "{}", read.text);
+        let one = if read.data()["items"].is_array() { &read.data()["items"][0] } else { read.data() };
+        one["ownerDisplayName"].clone()
+    };
+    let tails = || [format!("/documents/{document}"), "/documents?view=shared".to_owned()];
+    let new = world.relink(1, 3);
+    for tail in tails() {
+        assert_eq!(name(4, tail).await, "Person 1", "not the person behind the row now");
+    }
+    for tail in [format!("/folders/{folder}"), "/folders".to_owned()] {
+        assert_eq!(name(1, tail).await, "Person 1");
+    }
+    let tuples = world.facts().tuples.clone();
+    let transfer = async |who: usize| {
+        world.on(who, "POST", &document, "/transfer", Some(json!({ "memberId": new }))).await
+    };
+    assert_eq!(transfer(4).await.status, 403, "control: a viewer");
+    let set = transfer(1).await;
+    assert_eq!((set.status, &set.data()["ownerMemberId"]), (200, &json!(new)), "{}", set.text);
+    assert_eq!(world.facts().tuples.clone(), tuples, "the owner is the same");
+    let told = world.module.audit().await.last().expect("a row").clone();
+    assert_eq!(
+        (&told["action"], &told["payload"]["ownerMemberId"]["to"]),
+        (&json!("ownership.member_changed"), &json!(new))
+    );
+    let again = transfer(1).await;
+    assert_eq!((again.status, crate::world::reason(&again)), (422, "PRINCIPAL_IS_OWNER"));
+}

@@ -181,7 +181,8 @@ async fn plainly(
     holds: (&[Uuid], &[Uuid]),
 ) -> Vec<Uuid> {
     let person = &world.people[who];
-    let stands = "s.state IN ('active', 'exchanging') AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
+    let stands =
+        "s.state <> 'pending' AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
         AND (s.member_id = $2 AND s.kc_sub = $1 OR s.position_id = ANY($3) OR s.group_id = ANY($4))";
     let own = "d.owner_kc_sub = $1";
     let reached = format!(

@@ -28,11 +28,19 @@ async fn versions_are_full_copies_the_newest_first_and_an_old_one_is_restored_as
     let second = world.on(1, "GET", &document, "/versions/2", None).await;
     assert_eq!((&second.data()["title"], &second.data()["body"]), (&json!("Plan b"), &json!("text 1")));
     assert_eq!(second.data()["author"], "subject-1");
-    for number in ["0", "5", "-1", "x", "99999999999", "1e0"] {
-        let reply = world.on(1, "GET", &document, &format!("/versions/{number}"), None).await;
-        assert_eq!((reply.status, reply.code()), (404, "NOT_FOUND"), "{number}");
-        let reply = world.on(1, "POST", &document, &format!("/versions/{number}/restore"), None).await;
-        assert_eq!(reply.status, 404, "{number}");
+    for (method, tail) in [("GET", ""), ("POST", "/restore")] {
+        for number in ["5", "2147483647"] {
+            let reply = world.on(1, method, &document, &format!("/versions/{number}{tail}"), None).await;
+            assert_eq!((reply.status, reply.code()), (404, "NOT_FOUND"), "{number}{tail}");
+        }
+        for number in ["0", "-1", "x", "+1", "2147483648", "99999999999", "1e0"] {
+            let reply = world.on(1, method, &document, &format!("/versions/{number}{tail}"), None).await;
+            assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{number}{tail}");
+            let fields = &reply.body["error"]["details"]["fields"];
+            assert_eq!(fields[0]["path"], "version", "{number}{tail}");
+            let reply = world.on(0, method, &document, &format!("/versions/{number}{tail}"), None).await;
+            assert_eq!(reply.status, 403, "the decision comes first");
+        }
     }
     let payload = world.module.audit().await[3]["payload"].clone();
     let expected =

@@ -3,7 +3,7 @@
 //! test says.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use contract::fragment::{self, Expression, Relations};
 use contract::grants::Tuple;
@@ -12,6 +12,7 @@ use testkit::module::CAN;
 use testkit::module::tuples::{GRANTS, LOOKUP, REVOKE};
 use testkit::stub::Recorded;
 use testkit::{ModuleApi, Reply};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::start;
@@ -56,11 +57,15 @@ pub(crate) struct Facts {
     pub(crate) faults: VecDeque<Fault>,
 }
 
+/// A decision that a test holds back: whose, how to tell that it was made, and when to answer it.
+type Held = (Name, oneshot::Sender<()>, mpsc::Receiver<()>);
+
 /// The module and its company.
 pub(crate) struct World {
     pub(crate) module: ModuleApi,
     pub(crate) people: Vec<Person>,
     facts: Arc<Mutex<Facts>>,
+    held: Arc<Mutex<Option<Held>>>,
 }
 
 impl Facts {
@@ -226,17 +231,23 @@ impl World {
             groups: BTreeMap::new(),
             faults: VecDeque::new(),
         };
-        let world = Self { module, people, facts: Arc::new(Mutex::new(facts)) };
+        let world = Self { module, people, facts: Arc::new(Mutex::new(facts)), held: Arc::default() };
         world.script();
         world
     }
 
     fn script(&self) {
         let tokens: Vec<String> = self.people.iter().map(|person| person.token.clone()).collect();
-        let facts = Arc::clone(&self.facts);
+        let (facts, held) = (Arc::clone(&self.facts), Arc::clone(&self.held));
         self.module.authz.answer_with("POST", CAN, move |request| {
-            let facts = lock(&facts);
-            (200, facts.decide(asked_by(request, &tokens), &request.body))
+            let who = asked_by(request, &tokens);
+            let decision = lock(&facts).decide(who, &request.body);
+            let taken = lock(&held).take_if(|held| Some(held.0) == who);
+            if let Some((_, made, answer)) = taken {
+                made.send(()).expect("the test waits for the decision");
+                tokio::task::block_in_place(|| answer.recv()).expect("the test lets the answer go");
+            }
+            (200, decision)
         });
         let facts = Arc::clone(&self.facts);
         self.module.authz.answer_with("POST", GRANTS, move |request| lock(&facts).change(&request.body));
@@ -262,6 +273,30 @@ impl World {
         self.module
             .org
             .answer_with("POST", &lookup, move |request| (200, lock(&facts).look_up(&request.body)));
+    }
+
+    /// Carries out `meanwhile` when authz has decided the next question of this person and before it answers. The test
+    /// needs a runtime of several threads.
+    pub(crate) async fn meanwhile(
+        &self,
+        who: Name,
+        call: impl Future<Output = Reply>,
+        meanwhile: impl Future<Output = Reply>,
+    ) -> (Reply, Reply) {
+        let ((made, decided), (answer, go)) = (oneshot::channel(), mpsc::channel());
+        *lock(&self.held) = Some((who, made, go));
+        let changed = async {
+            decided.await.expect("a decision");
+            let changed = meanwhile.await;
+            answer.send(()).expect("authz waits");
+            changed
+        };
+        tokio::join!(call, changed)
+    }
+
+    /// The number of questions that authz has been asked for decisions.
+    pub(crate) fn decisions(&self) -> usize {
+        self.module.authz.requests().iter().filter(|request| request.path == CAN).count()
     }
 
     /// What authz and org know.
@@ -404,8 +439,8 @@ fn asked_by(request: &Recorded, tokens: &[String]) -> Option<Name> {
     tokens.iter().position(|token| token == bearer)
 }
 
-fn lock(facts: &Mutex<Facts>) -> MutexGuard<'_, Facts> {
-    facts.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The `id` of what was made.
