@@ -147,6 +147,11 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
         async { Ok(()) }
     }
 
+    /// As [`Self::revoking`], for a row that was never confirmed, so that nothing counts it.
+    fn rejecting(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Called when the tuples and the row are gone; returns the audit row.
     fn revoked(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send;
 
@@ -487,7 +492,7 @@ impl TwoStore {
     async fn leave_pending<R: TupleRow>(&self, call: &CompanyCall, id: Uuid, row: R) -> Result<R, ApiError> {
         let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
         lock::reject::<R>(&mut tx, call.company, id).await?;
-        row.revoking(&mut tx).await?;
+        row.rejecting(&mut tx).await?;
         let row = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
         tx.commit_phase().await?;
         Ok(row)

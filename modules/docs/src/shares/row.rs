@@ -101,6 +101,10 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
         store::set_revoked(tx, &self.0, None).await
     }
 
+    async fn rejecting(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        self.revoking(tx).await
+    }
+
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         store::rights_changed(tx, &self.0).await?;
         let mut told = self.0.told(AS_MANAGER);
