@@ -15,11 +15,13 @@ use uuid::Uuid;
 use super::TupleRow;
 use crate::clients::authz::AuthzClient;
 use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused, Taken};
-use crate::db::{ACQUIRE_TIMEOUT, LOCK_NOT_HAD, has_state};
+use crate::db::{LOCK_NOT_HAD, has_state};
 use crate::fair_share::Turn;
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
 
+/// Longest wait for a turn: a subject's operations follow one another, and waiting holds nothing.
+const TURN_TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest that authz may keep working on an abandoned call.
 const AUTHZ_GIVES_UP: Duration = REQUEST_TIMEOUT;
 
@@ -231,7 +233,7 @@ impl Drop for Locked {
 /// A connection that will not return to the pool, and the turn that bounds their number: one for each subject.
 async fn closing(core: &Core, by: &str) -> Result<(Turn, PoolConnection<Postgres>), ApiError> {
     let unavailable = || ApiError::unavailable("postgres");
-    let turn = timeout(ACQUIRE_TIMEOUT, core.holds.take(by, usize::MAX)).await.map_err(|_| unavailable())?;
+    let turn = timeout(TURN_TIMEOUT, core.holds.take(by, usize::MAX)).await.map_err(|_| unavailable())?;
     let turn = turn.map_err(ApiError::internal)?.ok_or_else(unavailable)?;
     let mut conn = core.pool.acquire().await?;
     conn.close_on_drop();

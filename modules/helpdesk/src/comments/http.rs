@@ -19,6 +19,7 @@ use crate::{App, notices};
 use service::company_rules::CompanyRules;
 
 pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Response, ApiError> {
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let mut viewer = Viewer::of(&app, &permit).await?;
     let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
     let internal_too = viewer.is_agent().await?;

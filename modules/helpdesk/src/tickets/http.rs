@@ -52,6 +52,7 @@ pub(crate) async fn history(
     State(app): State<App>,
     permit: Permit,
 ) -> Result<Data<Vec<HistoryEntry>>, ApiError> {
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let mut viewer = Viewer::of(&app, &permit).await?;
     let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
     let hidden = if viewer.is_agent().await? { Vec::new() } else { vec![internal_notes()] };

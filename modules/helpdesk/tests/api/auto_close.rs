@@ -101,3 +101,37 @@ async fn a_public_comment_on_a_resolved_ticket_begins_its_days_anew() {
     age(&world, 8).await;
     assert_eq!(run(&worker.core).await.expect("the database"), 1, "control: after as many days again");
 }
+
+#[tokio::test]
+async fn no_company_waits_for_anothers_backlog() {
+    let world = World::start().await;
+    let worker = worker(&world);
+    let backlog = 6 * BATCH;
+    let [large, small] = ["00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"];
+    for (company, tickets) in [(large, backlog), (small, 1)] {
+        world
+            .module
+            .execute(format!(
+                "INSERT INTO helpdesk.settings(company_id, auto_close_resolved_days, reopen_on_reporter_comment)
+                 VALUES ('{company}', 1, false);
+                 INSERT INTO helpdesk.tickets(id, company_id, number, title, description, status, resolved_at, updated_at,
+                   reporter_member_id, reporter_kc_sub)
+                 SELECT gen_random_uuid(), '{company}', n, 'x', '', 'resolved', now() - interval '2 days',
+                   now() - interval '2 days', gen_random_uuid(), 'subject-2' FROM generate_series(1, {tickets}) n"
+            ))
+            .await;
+    }
+    // The module's own worker may close some of them meanwhile.
+    while world.count("SELECT count(*) FROM helpdesk.tickets WHERE status = 'resolved'").await > 0 {
+        run(&worker.core).await.expect("the database");
+    }
+    let earlier = format!(
+        "SELECT count(*) FROM audit.helpdesk__events WHERE company_id = '{large}'
+           AND seq < (SELECT seq FROM audit.helpdesk__events WHERE company_id = '{small}')"
+    );
+    assert!(
+        world.count(&earlier).await <= 2 * BATCH,
+        "a portion of the large company's for each worker at most"
+    );
+    assert_eq!(world.count("SELECT count(*) FROM audit.helpdesk__events").await, backlog + 1, "control");
+}
