@@ -184,6 +184,21 @@ impl Reader {
             Self::Insider | Self::Subject(_) => Ok(()),
         }
     }
+
+    /// Lets no subject read.
+    ///
+    /// # Errors
+    /// 403 for a subject.
+    pub fn inside_only(&self) -> Result<(), ApiError> {
+        match self {
+            Self::Insider => Ok(()),
+            Self::Subject(_) => Err(ApiError::Forbidden {
+                code: code::FORBIDDEN,
+                message: "only services and operators may read this".into(),
+                details: Value::Null,
+            }),
+        }
+    }
 }
 
 impl<S> FromRequestParts<S> for Reader

@@ -45,6 +45,6 @@ pub(crate) fn start(parts: Parts, own: &Own) -> Result<App, ServeError> {
     let parts = Parts { permits: parts.permits.clone().without(relinked::start(&parts)), ..parts };
     let notices = notices::start(&parts.core, &own.notification);
     parts.forget_members::<Names>();
-    auto_close::start(&parts.core, &notices);
+    auto_close::start(&parts, &notices);
     Ok(App { parts, notices })
 }

@@ -18,6 +18,7 @@ pub fn router(app: App) -> Router {
         .route("/internal/authz/access/v1/evaluations", post(access::authzen::evaluations))
         .route("/internal/authz/authzen-configuration", get(access::authzen::metadata))
         .route("/internal/authz/superadmin/{kcSub}", get(access::guards::superadmin))
+        .route("/internal/authz/companies/{companyId}/modules/{moduleKey}", get(access::guards::in_use))
         .route("/internal/authz/directory/{companyId}/{kcSub}", get(access::guards::directory))
         .route("/internal/authz/grants", post(grants::http::change))
         .route("/internal/authz/tuples/lookup", post(grants::http::lookup))

@@ -6,6 +6,8 @@ use contract::decision::{AccessRequest, Decision, Reason};
 use contract::id::CompanyId;
 use contract::{CorrelationId, Subject};
 use http::{Method, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::client::{Call, Client, Unavailable, encode_segment};
 use crate::{Caller, Inside, RoleAnswer};
@@ -92,6 +94,22 @@ impl AuthzClient {
         self.told(Call::new(Method::GET, path), correlation).await
     }
 
+    /// Whether a company's module is in use: the company is active and the module enabled. Asked with the services'
+    /// credential alone, for workers, which act for no subject.
+    ///
+    /// # Errors
+    /// Anything but a 200 with a whole answer: the worker must wait.
+    pub async fn is_in_use(
+        &self,
+        company: CompanyId,
+        module_key: &str,
+        correlation: &CorrelationId,
+    ) -> Result<bool, Unavailable> {
+        let path = format!("/internal/authz/companies/{company}/modules/{}", encode_segment(module_key));
+        let answer: InUse = self.told(Call::new(Method::GET, path), correlation).await?;
+        Ok(answer.in_use)
+    }
+
     async fn about(
         &self,
         caller: &Caller,
@@ -101,7 +119,11 @@ impl AuthzClient {
         self.told(Call::new(Method::GET, path).bearer(&caller.token), correlation).await
     }
 
-    async fn told(&self, call: Call, correlation: &CorrelationId) -> Result<RoleAnswer, Unavailable> {
+    async fn told<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        correlation: &CorrelationId,
+    ) -> Result<T, Unavailable> {
         let call = call.correlation(correlation);
         let answer = self.0.send(call).await?;
         if answer.status != StatusCode::OK {
@@ -109,4 +131,11 @@ impl AuthzClient {
         }
         self.0.data(&answer)
     }
+}
+
+/// The answer of [`AuthzClient::is_in_use`].
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InUse {
+    in_use: bool,
 }

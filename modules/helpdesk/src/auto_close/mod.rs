@@ -5,14 +5,15 @@ mod store;
 
 use std::time::Duration;
 
-use contract::Subject;
+use contract::{CorrelationId, Subject};
 use serde_json::json;
+use service::module::Parts;
 use service::workers::Wake;
 use service::{ApiError, Core, SystemPermit};
 
-use crate::notices;
 use crate::notices::rules::{Happened, Notice};
 use crate::tickets::rules::{Status, subject};
+use crate::{KEY, notices};
 
 /// The worker's name in audit rows: `system:auto-close`.
 pub const WORKER: &str = "auto-close";
@@ -24,12 +25,13 @@ pub const BATCH: i64 = 20;
 const COMPANIES: i64 = 50;
 
 /// Starts the worker.
-pub(crate) fn start(core: &Core, notices: &Wake) {
-    let (own, wake) = (core.for_workers(), notices.clone());
-    core.workers.every("auto_close", EVERY, move || {
-        let (core, wake) = (own.clone(), wake.clone());
+pub(crate) fn start(parts: &Parts, notices: &Wake) {
+    let own = Parts { core: parts.core.for_workers(), ..parts.clone() };
+    let wake = notices.clone();
+    parts.core.workers.every("auto_close", EVERY, move || {
+        let (parts, wake) = (own.clone(), wake.clone());
         async move {
-            if run(&core).await? > 0 {
+            if run(&parts).await? > 0 {
                 wake.wake();
             }
             Ok::<_, ApiError>(())
@@ -40,11 +42,11 @@ pub(crate) fn start(core: &Core, notices: &Wake) {
 /// Closes the tickets that are due and returns how many it closed.
 ///
 /// # Errors
-/// 503 when the database does not answer; tickets closed by then stay closed.
-pub async fn run(core: &Core) -> Result<u64, ApiError> {
+/// 503 when authz or the database does not answer; tickets closed by then stay closed.
+pub async fn run(parts: &Parts) -> Result<u64, ApiError> {
     let mut closed = 0;
     loop {
-        let moved = round(core).await?;
+        let moved = round(parts).await?;
         closed += moved;
         // If none could be closed, another process was faster; the next run looks again.
         if moved == 0 {
@@ -53,15 +55,24 @@ pub async fn run(core: &Core) -> Result<u64, ApiError> {
     }
 }
 
-/// Closes a few due tickets of each company, so that no company waits for another's backlog.
-async fn round(core: &Core) -> Result<u64, ApiError> {
+/// Closes a few due tickets of each company, so that no company waits for another's backlog. In a company that is not
+/// active, and while the module is disabled, nothing is closed.
+async fn round(parts: &Parts) -> Result<u64, ApiError> {
+    let core = &parts.core;
     let (mut closed, mut after) = (0, None);
     loop {
         let companies = store::companies(&core.pool, after, COMPANIES).await?;
         let Some(last) = companies.last() else { return Ok(closed) };
         after = Some(*last);
-        for ticket in store::due(&core.pool, &companies, core.clock.now(), BATCH).await? {
-            closed += u64::from(close(core, &ticket).await?);
+        let due = store::due(&core.pool, &companies, core.clock.now(), BATCH).await?;
+        for of_company in due.chunk_by(|one, other| one.company() == other.company()) {
+            let Some(company) = of_company.first().map(store::Due::company) else { continue };
+            if !parts.authz.is_in_use(company, KEY, &CorrelationId::generate()).await? {
+                continue;
+            }
+            for ticket in of_company {
+                closed += u64::from(close(core, ticket).await?);
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) async fn due(
                AND resolved_at <= $1::timestamptz - make_interval(days => s.auto_close_resolved_days)
                AND updated_at <= $1 - make_interval(days => s.auto_close_resolved_days)
              ORDER BY resolved_at, id LIMIT $2) AS t
-           WHERE s.company_id = ANY($3) AND s.auto_close_resolved_days IS NOT NULL"#,
+           WHERE s.company_id = ANY($3) AND s.auto_close_resolved_days IS NOT NULL ORDER BY t.company_id"#,
         now,
         limit,
         &companies

@@ -234,8 +234,8 @@ async fn hazard_the_closer_and_the_reporter_at_once() {
             "UPDATE helpdesk.tickets SET resolved_at = now() - interval '2 days' WHERE status = 'resolved'";
         world.module.execute(aged.to_owned()).await;
         let (closed, also, said) = tokio::join!(
-            auto_close::run(&worker.core),
-            auto_close::run(&worker.core),
+            auto_close::run(&worker),
+            auto_close::run(&worker),
             world.comment(ALICE, &ticket, json!({ "body": "Still." })),
         );
         let closed = closed.expect("the database") + also.expect("the database");

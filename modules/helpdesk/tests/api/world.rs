@@ -53,6 +53,9 @@ pub(crate) struct Company {
     pub(crate) suspended: BTreeSet<String>,
 }
 
+/// authz's question whether a module is in use.
+pub(crate) const IN_USE: &str = "/internal/authz/companies/*";
+
 /// The module and its people.
 pub(crate) struct World {
     pub(crate) module: ModuleApi,
@@ -254,6 +257,12 @@ impl World {
         });
     }
 
+    /// Has authz say whether the module is in use, in every company.
+    pub(crate) fn answer_in_use(&self, in_use: bool) {
+        let answer = json!({ "data": { "inUse": in_use } });
+        self.module.authz.answer("GET", IN_USE, 200, answer);
+    }
+
     fn answer_as_authz(&self) {
         let (company, rights, tuples) =
             (Arc::clone(&self.company), Arc::clone(&self.rights), self.tuples.clone());
@@ -271,6 +280,7 @@ impl World {
             let reason = if held { "ALLOWED" } else { "USER_LIFECYCLE_DISABLED" };
             (200, json!({ "data": { "held": held, "reason": reason, "evidence": [] } }))
         });
+        self.answer_in_use(true);
         self.module.authz.answer_with("POST", CAN, move |request| {
             let bearer = request.headers.get("authorization").and_then(|value| value.to_str().ok());
             let subject = bearers.get(bearer.unwrap_or_default()).map(String::as_str).unwrap_or_default();

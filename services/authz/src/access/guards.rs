@@ -1,5 +1,5 @@
 //! Checks of one subject for the gateway's guards and for services, authenticated with that subject's bearer or with a
-//! service's own credential. The path names the subject. These checks are neither counted nor audited; the request's
+//! service's own credential; the path names the subject. And whether a company's module is in use, for services only. These checks are neither counted nor audited; the request's
 //! own decision, if it has one, is.
 
 use axum::extract::State;
@@ -11,6 +11,7 @@ use service::{ApiError, Data, PathParams, Reader};
 
 use crate::App;
 use crate::decision::{self, Undecided, superadmin_request};
+use crate::engine::facts::{Place, Question, SubjectRef};
 
 /// Whether the subject holds the platform role.
 #[derive(Debug, Serialize)]
@@ -63,6 +64,37 @@ pub async fn directory(
     let held = member.allowed || decision::judge(&subject, &superadmin_request(), &facts, place)?.allowed;
     let reason = if held { Reason::Allowed } else { member.reason };
     Ok(Data(DirectoryAnswer { held, reason, evidence: member.evidence }))
+}
+
+/// The subject of a question about no subject.
+const NOBODY: &str = "system:worker";
+
+/// Whether a company's module is in use.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InUseAnswer {
+    in_use: bool,
+}
+
+/// `GET /internal/authz/companies/{companyId}/modules/{moduleKey}`: the company is active, and the module is installed and
+/// enabled. For the workers of services, which act for no subject.
+pub async fn in_use(
+    State(app): State<App>,
+    reader: Reader,
+    path: PathParams,
+) -> Result<Data<InUseAnswer>, ApiError> {
+    reader.inside_only()?;
+    let company: CompanyId = path.id("companyId")?;
+    let place =
+        Place { company: Some(company), module: Some(path.text("moduleKey").to_owned()), ..Place::default() };
+    let question = Question { subject: SubjectRef::user(NOBODY), places: vec![place], asks: Vec::new() };
+    let facts = app.engine.read(&question).await.map_err(|why| {
+        tracing::warn!(%why, "cannot tell whether a module is in use");
+        ApiError::unavailable("engine")
+    })?;
+    let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
+    let is_module_on = place.module.as_ref().is_some_and(|module| module.installed && module.enabled);
+    Ok(Data(InUseAnswer { in_use: place.company_active == Some(true) && is_module_on }))
 }
 
 /// Names the role so that its facts are read together with the company's; the role grants nothing here.

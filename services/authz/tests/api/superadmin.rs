@@ -4,6 +4,7 @@ use contract::id::CompanyId;
 use serde_json::json;
 
 use crate::app::{App, Rows, evidence};
+use crate::can::crm;
 
 async fn look_up(app: &App, subject: &str) -> (u16, serde_json::Value) {
     let path = format!("/internal/authz/superadmin/{subject}");
@@ -149,4 +150,38 @@ async fn the_guards_questions_are_answered_to_the_subject_itself_and_to_services
             assert_eq!(ask(open).await.0, 200, "{path}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_module_is_in_use_in_an_active_company_while_it_is_enabled() {
+    let app = App::start().await;
+    let rows = app.rows();
+    let company = rows.company().await;
+    rows.app("crm", &crm(), &[]).await;
+    let ask = async |company: CompanyId, module: &str| {
+        let path = format!("/internal/authz/companies/{company}/modules/{module}");
+        let reply = app.api.get(&path).service().send().await;
+        app.document().check("GET", &path, &reply);
+        (reply.status, reply.data()["inUse"].clone())
+    };
+    assert_eq!(ask(company, "crm").await, (200, true.into()));
+    assert_eq!(ask(company, "unknown").await, (200, false.into()));
+    assert_eq!(ask(CompanyId::mint(), "crm").await, (200, false.into()));
+    for (change, back) in [
+        ("UPDATE org.units SET is_active = false", "UPDATE org.units SET is_active = true"),
+        (
+            "UPDATE registry.modules SET enabled = false WHERE key = 'crm'",
+            "UPDATE registry.modules SET enabled = true WHERE key = 'crm'",
+        ),
+    ] {
+        rows.run(change.to_owned()).await;
+        assert_eq!(ask(company, "crm").await, (200, false.into()), "{change}");
+        rows.run(back.to_owned()).await;
+        assert_eq!(ask(company, "crm").await, (200, true.into()), "{back}");
+    }
+    let path = format!("/internal/authz/companies/{company}/modules/crm");
+    let reply = app.api.get(&path).bearer(&app.issuer.issue("root")).send().await;
+    app.document().check("GET", &path, &reply);
+    assert_eq!((reply.status, reply.code()), (403, "FORBIDDEN"), "for services only");
+    assert!(app.audit().await.is_empty());
 }
