@@ -179,7 +179,7 @@ pub struct FoundGroup {
     pub is_active: bool,
     /// Active members in it.
     pub member_count: i64,
-    /// The logins linked to these, a hundred at most, where logins were asked.
+    /// The logins linked to these, a thousand at most, where logins were asked.
     #[serde(default)]
     pub logins: Vec<Subject>,
 }

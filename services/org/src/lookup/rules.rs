@@ -83,7 +83,7 @@ pub(super) struct FoundPosition {
     pub(super) logins: Vec<Subject>,
 }
 
-/// A group, active or not, with the number of its active members and, where that was asked, the first hundred logins
+/// A group, active or not, with the number of its active members and, where that was asked, the first thousand logins
 /// linked to them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

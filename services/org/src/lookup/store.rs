@@ -11,7 +11,7 @@ use super::rules::{AssignableGroup, AssignablePosition, FoundGroup, FoundMember,
 /// Maximum length of a list of assignables.
 const MAX_ASSIGNABLES: i64 = 1_000;
 /// Maximum number of a group's logins in an answer.
-const MAX_LOGINS: i64 = 100;
+const MAX_LOGINS: i64 = 1_000;
 
 /// Returns the company's members with these ids.
 pub(super) async fn members(
