@@ -114,6 +114,12 @@ class Platform:
         return done.stdout.strip()
 
 
+def uuid_v7(minute, digest):
+    """The SQL of an id as the platform mints them, UUID version 7: the time, here a number of minutes, then random bits."""
+    time_ms = f"lpad(to_hex(1700000000000 + ({minute})::bigint * 60000), 12, '0')"
+    return f"({time_ms} || '7' || left({digest}, 3) || '8' || right({digest}, 15))::uuid"
+
+
 def program():
     """The platform's program: PLATFORM_BIN, or the newest build."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))

@@ -1,5 +1,5 @@
-//! Shares something scarce, such as connections, between subjects: each may use so much of it at once, and waits for its
-//! own uses beyond that, so that however many one subject begins, there is something left for the next.
+//! Shares something scarce, such as connections, between subjects. Each may have a number of uses at once, and waits for
+//! one of its own to end before the next, so that however many one subject begins, others find some left.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

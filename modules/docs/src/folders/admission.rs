@@ -69,8 +69,8 @@ pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId
     app.permits.ask_object(call, &FOLDERS_EDIT, folder).await.map(drop)
 }
 
-/// Reads the folder's owner, which is not shown before the decision. Finishes interrupted removals of shares, and removes shares that were given to another member
-/// row of the caller's login, so that neither affects the decision.
+/// Reads the folder's owner, which is not shown before the decision. Finishes interrupted removals of shares, and removes
+/// shares that were given to another member row of the caller's login, so that neither affects the decision.
 async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Subject>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, ARRAY(

@@ -28,8 +28,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Splits a text into distinct words; a word that is not a number also matches as the beginning of a longer one. `None` when
-    /// the text is blank. A text of punctuation alone has no words, and no ticket contains it.
+    /// Splits a text into distinct words; a word that is not a number also matches as the beginning of a longer one.
+    /// `None` when the text is blank. A text of punctuation alone has no words, and no ticket contains it.
     pub(super) fn of(text: &str) -> Option<Self> {
         let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
         let text_of_words = without_punctuation(text);
@@ -89,8 +89,8 @@ pub(super) async fn insert(
 
 /// Prepares the transaction of a search, and builds the index query for its words; `None` without words and when they
 /// contain no lexeme, as in `&`. The statements of a search are planned for their values each time, because the best index
-/// depends on the filters, and no table is read in full. A statement that takes a second is given up (503): texts that are
-/// made to be slow must not keep others from their turn.
+/// depends on the filters, and no table is read in full. A statement that takes a second is given up (503), so that
+/// texts which are made to be slow do not keep others from their turn.
 pub(super) async fn query(conn: &mut PgConnection, words: Option<&Words>) -> sqlx::Result<Option<WordQuery>> {
     let (texts, beginnings) =
         words.map(|words| (&words.texts[..], &words.beginnings[..])).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Checks of one subject for the gateway's guards and for services, authenticated with that subject's bearer or with a
-//! service's own credential; the path names the subject. And whether a company's module is in use, for services only. These checks are neither counted nor audited; the request's
-//! own decision, if it has one, is.
+//! service's own credential; the path names the subject. Services also ask whether a company's module is in use. These
+//! checks are neither counted nor audited; the request's own decision, if it has one, is.
 
 use axum::extract::State;
 use contract::Subject;
