@@ -83,6 +83,7 @@ async fn call(service: &str, operation: &str, (caller, token): (&str, Option<&st
         .replace("{companyId}", company)
         .replace("{key}", "nosuch")
         .replace("{module}", "nosuch")
+        .replace("{moduleKey}", "nosuch")
         .replace("{role}", "platform-superadmin")
         .replace("{kcSub}", "nosuch")
         .replace("{subjectId}", "nosuch")
