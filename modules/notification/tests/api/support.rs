@@ -189,8 +189,11 @@ pub(crate) async fn waiting(module: &ModuleApi, count: i64) {
     }
 }
 
-/// Sends all these requests while the row is locked, and releases it when each waits for it, so that they continue
-/// together.
+/// The transactions of one caller that the module has at a time (`service::Core::begin`).
+const SHARE: usize = 2;
+
+/// Sends all these requests while the row is locked, and releases it when as many wait for it as one caller may have, so
+/// that they continue together, and the others at once after them.
 pub(crate) async fn together(module: &ModuleApi, row: &str, asked: &[(String, Option<Value>)]) -> Vec<Reply> {
     let pool = module.database.owner_pool();
     let mut held = pool.begin().await.expect("a transaction");
@@ -200,7 +203,7 @@ pub(crate) async fn together(module: &ModuleApi, row: &str, asked: &[(String, Op
         .expect("the row's lock");
     let asks = asked.iter().map(|(tail, body)| module.ask("POST", tail, body.clone()));
     let release = async {
-        waiting(module, i64::try_from(asked.len()).expect("a few")).await;
+        waiting(module, i64::try_from(asked.len().min(SHARE)).expect("a few")).await;
         held.rollback().await.expect("the lock is let go");
     };
     futures_util::future::join(futures_util::future::join_all(asks), release).await.0
