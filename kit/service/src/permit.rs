@@ -159,15 +159,7 @@ impl Permit {
 }
 
 impl ObjectPermit {
-    /// As [`Permit::history`], for the permitted object; `subject` is the object's name in its audit rows.
-    ///
-    /// # Errors
-    /// 503 when the database is unavailable.
-    pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
-        audit::history(core, self.company, subject, &[]).await
-    }
-
-    /// As [`Permit::history_without`], for the permitted object.
+    /// As [`Permit::history_without`], for the permitted object; `subject` is the object's name in its audit rows.
     ///
     /// # Errors
     /// 503 when the database is unavailable.

@@ -39,8 +39,8 @@ pub(crate) async fn of_members(
     found.into_iter().flat_map(|found| found.members).map(|member| (member.id, member.display_name)).collect()
 }
 
-/// The current names of owners, by member row and login. A row that org has linked to another login than the owner's names
-/// somebody else, so it is absent.
+/// Returns the current names of owners, by member row and login. Omits an owner whose row org has since linked to another
+/// login, because the row then carries another person's name.
 pub(crate) async fn of_owners(
     app: &App,
     call: &CompanyCall,

@@ -287,8 +287,7 @@ impl OrgClient {
         wanted: &Wanted,
         correlation: &CorrelationId,
     ) -> Result<Found, ApiError> {
-        let path = format!("/internal/org/companies/{company}/lookup");
-        self.ask(Call::new(Method::POST, path).json(wanted), correlation).await
+        self.look_up(company, wanted, correlation).await
     }
 
     /// As [`Self::lookup`], with the logins behind positions and groups.
@@ -301,9 +300,17 @@ impl OrgClient {
         wanted: &Wanted,
         correlation: &CorrelationId,
     ) -> Result<Found, ApiError> {
+        self.look_up(company, &WithLogins { wanted, with_logins: true }, correlation).await
+    }
+
+    async fn look_up(
+        &self,
+        company: CompanyId,
+        body: &impl Serialize,
+        correlation: &CorrelationId,
+    ) -> Result<Found, ApiError> {
         let path = format!("/internal/org/companies/{company}/lookup");
-        let body = WithLogins { wanted, with_logins: true };
-        self.ask(Call::new(Method::POST, path).json(&body), correlation).await
+        self.ask(Call::new(Method::POST, path).json(body), correlation).await
     }
 
     /// What one principal is in the company; `None` where it is unknown or inactive there.

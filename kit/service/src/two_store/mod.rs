@@ -123,7 +123,8 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
         BrokenOff::GivenUp
     }
 
-    /// Who began to remove the row, if it keeps that: the actor of the audit row, whoever finishes the removal.
+    /// The subject that started the removal, for tables that store it. It is the actor of the audit row even if another
+    /// request or the sweep completes the removal.
     fn removed_by(&self) -> Option<&str> {
         None
     }

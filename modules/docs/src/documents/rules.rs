@@ -190,7 +190,7 @@ pub struct StoredDocument {
     pub is_template: bool,
     /// The folder that contains it.
     pub folder: Option<FolderId>,
-    /// Counts the changes that may have taken somebody's rights to it.
+    /// Incremented by every change that may have revoked a right to the document.
     pub rights: i64,
     /// The number of shares that may give access: confirmed ones, and those whose outcome is unknown.
     pub share_count: i64,

@@ -154,8 +154,8 @@ pub(crate) async fn lock_sharing(
     })
 }
 
-/// Notes that a change may have taken somebody's rights to a document: whatever was decided before is decided again before
-/// it writes. The row stays locked until the transaction ends.
+/// Increments the document's `rights_version` after a change that may have revoked a right to it. Calls that were decided
+/// earlier are decided again before they write. The row stays locked until the transaction ends.
 pub(crate) async fn rights_changed(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -171,7 +171,7 @@ pub(crate) async fn rights_changed(
     Ok(())
 }
 
-/// Counts the changes that may have taken somebody's rights to a document.
+/// Reads the document's `rights_version`.
 pub(crate) async fn rights(pool: &PgPool, company: CompanyId, id: DocumentId) -> Result<i64, ApiError> {
     let found = sqlx::query_scalar!(
         "SELECT rights_version FROM docs.documents WHERE company_id = $1 AND id = $2",

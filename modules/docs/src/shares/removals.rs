@@ -1,5 +1,5 @@
-//! Finishes removals of shares with positions and groups that broke off: authz takes their tuples only with a member's
-//! bearer, so the next request about the document or folder takes them before it is decided, whoever sends it.
+//! Completes interrupted removals of shares with positions and groups. authz revokes their tuples only with a member's
+//! bearer, so the next request for the document or folder revokes them before it is decided, with its own caller's bearer.
 
 use service::{ApiError, CompanyCall};
 

@@ -149,7 +149,7 @@ pub struct Share {
     pub granted_by: String,
     /// The subject that began to remove it, while it is being removed.
     pub revoked_by: Option<String>,
-    /// The reason for removing it, unless somebody chose to.
+    /// Why it is being removed, if no caller requested the removal.
     pub revoked_for: Option<String>,
     /// When it was given.
     pub created_at: Timestamp,

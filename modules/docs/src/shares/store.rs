@@ -299,7 +299,7 @@ pub(super) async fn set_role(
     Ok(())
 }
 
-/// Writes who removes a share, and the reason if nobody chose to.
+/// Stores the actor that removes a share, and the reason if no caller requested the removal.
 pub(super) async fn set_revoked(
     tx: &mut AuditedTx,
     share: &Share,

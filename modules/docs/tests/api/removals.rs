@@ -45,7 +45,7 @@ async fn the_sweep_finishes_the_removal_of_a_members_share() {
     assert_eq!(world.ask(3, "GET", "/folders", None).await.data()["total"], 0);
     assert_eq!(world.count("SELECT count(*) FROM docs.shares").await, 1);
     let member = || (json!("subject-1"), json!("member"));
-    assert_eq!(removed(&world).await, [member(), member()], "whoever began it");
+    assert_eq!(removed(&world).await, [member(), member()], "the caller who started the removal");
 }
 
 #[tokio::test]

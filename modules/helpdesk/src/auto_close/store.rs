@@ -71,7 +71,7 @@ pub(super) async fn due(
     Ok(due.fetch_all(pool).await?)
 }
 
-/// Closes a ticket that nobody has changed since it was read; otherwise returns false.
+/// Closes a ticket if it has not changed since it was read; otherwise returns false.
 pub(super) async fn close(tx: &mut CompanyTx, ticket: &Due) -> Result<bool, ApiError> {
     let closed = sqlx::query!(
         "UPDATE helpdesk.tickets SET status = 'closed', resolved_at = NULL, updated_at = GREATEST(updated_at, now())

@@ -214,21 +214,11 @@ fn are_frequent(hits: &[Hit]) -> bool {
     ends.is_some_and(|(newest, oldest)| newest.number - oldest.number < hits.saturating_mul(FREQUENT))
 }
 
-/// Selects the tickets that pass the filters and that the caller may see, last change first; the head names the columns
-/// and tables and begins the condition, the tail follows the limit.
-macro_rules! passing {
-    ($kind:ident, $head:literal, $tail:literal, $ask:expr, $limit:expr $(, $own:expr)*) => {
+/// A statement with the parameters of a search: `$1` to `$10` of the filters and the caller, `$11` the limit, then others.
+macro_rules! asked {
+    ($kind:ident, [$($sql:tt)+], $ask:expr, $limit:expr $(, $own:expr)*) => {
         sqlx::$kind!(
-            $head + "
-             t.company_id = $1 AND ($2::text IS NULL OR t.status = $2) AND ($3::text IS NULL OR t.priority = $3)
-               AND ($4::bool OR t.reporter_member_id = $5::uuid OR t.assignee_member_id = $5
-                 OR t.assignee_position_id = ANY($6::uuid[]) OR t.assignee_group_id = ANY($7::uuid[]))
-               AND (NOT $8::bool OR t.assignee_member_id = $5 OR t.assignee_position_id = ANY($6)
-                 OR t.assignee_group_id = ANY($7))
-               AND (NOT $9::bool OR t.assignee_kind IS NULL)
-               AND ($10::uuid IS NULL OR t.assignee_member_id = $10 OR t.assignee_position_id = $10
-                 OR t.assignee_group_id = $10)
-             ORDER BY t.updated_at DESC, t.id LIMIT $11" + $tail,
+            $($sql)+,
             $ask.company,
             $ask.filters.status.map(Status::word),
             $ask.filters.priority.map(Priority::word),
@@ -245,12 +235,28 @@ macro_rules! passing {
     };
 }
 
+/// Selects the tickets that pass the filters and that the caller may see, last change first; the head names the columns
+/// and tables and begins the condition, the tail follows the limit.
+macro_rules! passing {
+    ($kind:ident, $head:literal, $tail:literal, $ask:expr, $limit:expr $(, $own:expr)*) => {
+        asked!($kind, [$head + "
+             t.company_id = $1 AND ($2::text IS NULL OR t.status = $2) AND ($3::text IS NULL OR t.priority = $3)
+               AND ($4::bool OR t.reporter_member_id = $5::uuid OR t.assignee_member_id = $5
+                 OR t.assignee_position_id = ANY($6::uuid[]) OR t.assignee_group_id = ANY($7::uuid[]))
+               AND (NOT $8::bool OR t.assignee_member_id = $5 OR t.assignee_position_id = ANY($6)
+                 OR t.assignee_group_id = ANY($7))
+               AND (NOT $9::bool OR t.assignee_kind IS NULL)
+               AND ($10::uuid IS NULL OR t.assignee_member_id = $10 OR t.assignee_position_id = $10
+                 OR t.assignee_group_id = $10)
+             ORDER BY t.updated_at DESC, t.id LIMIT $11" + $tail], $ask, $limit $(, $own)*)
+    };
+}
+
 /// As [`passing`], where only tickets that are the caller's pass: each way in which a ticket can be the caller's is read
 /// by its own index, which has what most filters ask. The tail follows the limit.
 macro_rules! personal {
     ($kind:ident, $head:literal, $tail:literal, $ask:expr, $limit:expr $(, $own:expr)*) => {
-        sqlx::$kind!(
-            $head + " FROM (
+        asked!($kind, [$head + " FROM (
              (SELECT id, updated_at FROM helpdesk.tickets
                WHERE company_id = $1 AND reporter_member_id = $5::uuid AND NOT $4::bool AND NOT $8::bool
                  AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR priority = $3)
@@ -277,20 +283,7 @@ macro_rules! personal {
                    AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR priority = $3)
                    AND ($10 IS NULL OR assignee_group_id = $10)
                  ORDER BY updated_at DESC, id LIMIT $11) AS of_group)
-           ) AS own ORDER BY own.updated_at DESC, own.id LIMIT $11" + $tail,
-            $ask.company,
-            $ask.filters.status.map(Status::word),
-            $ask.filters.priority.map(Priority::word),
-            $ask.sees_all,
-            $ask.member,
-            &$ask.positions,
-            &$ask.groups,
-            $ask.filters.assignee == Assignee::Me,
-            $ask.filters.assignee == Assignee::Unassigned,
-            $ask.of,
-            $limit
-            $(, $own)*
-        )
+           ) AS own ORDER BY own.updated_at DESC, own.id LIMIT $11" + $tail], $ask, $limit $(, $own)*)
     };
 }
 
