@@ -2,11 +2,11 @@
 //! it: an unknown id asks nothing, general access asks whether the caller is a member of the company, and the trash is
 //! open to managers only. The row leaves this module only together with authz's answer ([`Admitted`]).
 //!
-//! A right may be taken away after it was decided by and before it is used. Every such change of the document itself (a
-//! share removed or changed, access, `editorsCanShare`, the owner, the folder) counts up the row's `rights_version` before
-//! it is answered. The decision is made for one number, read before authz is asked. It is compared where the row is read
-//! next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), and with the text before it is shown
-//! ([`Admitted::confirmed`]). If it differs, the call is decided again.
+//! A right may be taken away after it was decided by and before it is used. Every such change of the document or of a
+//! folder around it (a share removed or changed, access, `editorsCanShare`, the owner, the place) changes the document's
+//! [`Rights`] before it is answered. The decision is made for one state of them, read before authz is asked. It is compared
+//! where the row is read next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), and with the text
+//! before it is shown ([`Admitted::confirmed`]). If it differs, the call is decided again.
 
 use std::ops::Deref;
 
@@ -16,6 +16,7 @@ use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEn
 use sqlx::PgPool;
 
 use crate::App;
+use crate::documents::rights::{self, Rights};
 use crate::documents::rules::{
     Content, DocumentId, GeneralAccess, State, StoredDocument, document_of, trashed, unknown,
 };
@@ -35,8 +36,8 @@ pub(crate) struct Gist {
     state: State,
     general_access: GeneralAccess,
     pub(crate) editors_can_share: bool,
-    /// The number that the row's `rights_version` had.
-    pub(crate) rights: i64,
+    /// The rights for which the call is decided.
+    pub(crate) rights: Rights,
     /// An interrupted transfer has left an ownership tuple to remove: the caller's own, or anyone's after 10 seconds.
     is_unfinished: bool,
     /// Shares of the document and of its folders that name the caller's login through a member row.
@@ -133,8 +134,8 @@ impl Admitted {
     pub(crate) async fn lock(&mut self, app: &App) -> Result<(CompanyTx, StoredDocument, Content), ApiError> {
         loop {
             let mut tx = self.begin(&app.core).await?;
-            let (document, content) = store::lock(&mut tx, self.gist.id).await?;
-            if document.rights == self.gist.rights {
+            let (document, content, rights) = store::lock(&mut tx, self.gist.id).await?;
+            if rights == self.gist.rights {
                 return Ok((tx, document, content));
             }
             // Authz is not asked while others wait for the lock.
@@ -150,9 +151,9 @@ impl Admitted {
     /// As [`Self::lock`].
     pub(crate) async fn confirmed(&mut self, app: &App) -> Result<(StoredDocument, Content), ApiError> {
         loop {
-            let found = store::find(&app.core.pool, self).await?;
-            if found.0.rights == self.gist.rights {
-                return Ok(found);
+            let (document, content, rights) = store::find(&app.core.pool, self).await?;
+            if rights == self.gist.rights {
+                return Ok((document, content));
             }
             self.decide_again(app).await?;
         }
@@ -167,9 +168,11 @@ impl Admitted {
         if !is_conflict || self.decisions >= MAX_DECISIONS {
             return Ok(false);
         }
-        if store::rights(&app.core.pool, self.company, self.gist.id).await? == self.gist.rights {
+        let mut conn = app.core.pool.acquire().await?;
+        if rights::held(&mut conn, self.company, self.gist.id).await? == self.gist.rights {
             return Ok(false);
         }
+        drop(conn);
         self.decide_again(app).await?;
         Ok(true)
     }
@@ -210,8 +213,13 @@ impl Admitted {
 ///
 /// # Errors
 /// 409 `CONFLICT`; [`Admitted::is_decided_again`] decides the call again.
-pub(crate) fn check_rights(decided: i64, now: i64) -> Result<(), ApiError> {
-    if decided == now { Ok(()) } else { Err(ApiError::conflict("rights to the document have been changed")) }
+pub(crate) fn check_rights(decided: Rights, now: Rights) -> Result<(), ApiError> {
+    if decided == now { Ok(()) } else { Err(rights_changed()) }
+}
+
+/// 409 `CONFLICT`; [`Admitted::is_decided_again`] decides the call again.
+pub(crate) fn rights_changed() -> ApiError {
+    ApiError::conflict("rights to the document have been changed")
 }
 
 /// Admits a call to a document that is not in the trash.
@@ -433,7 +441,9 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
 /// shown. `OFFSET 0` makes the planner read each folder's shares by their index.
 async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Option<Gist>, ApiError> {
     let row = sqlx::query!(
-        r#"SELECT owner_kc_sub, state, general_access, editors_can_share, rights_version,
+        r#"SELECT owner_kc_sub, state, general_access, editors_can_share, rights_version, md5(ARRAY(
+               SELECT f.id::text || f.rights_version FROM docs.folder_ancestors a JOIN docs.folders f ON f.id = a.ancestor_id
+               WHERE a.folder_id = d.folder_id ORDER BY a.distance)::text)::uuid AS "folder_rights!",
              EXISTS (SELECT FROM docs.ownerships o
                WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub
                  AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!",
@@ -468,7 +478,7 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         state: State::of_word(&row.state)?,
         general_access: GeneralAccess::of_word(&row.general_access)?,
         editors_can_share: row.editors_can_share,
-        rights: row.rights_version,
+        rights: Rights::new(row.rights_version, row.folder_rights),
         is_unfinished: row.is_unfinished,
         shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
         shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),

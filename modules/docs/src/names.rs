@@ -5,18 +5,18 @@ use std::collections::{HashMap, HashSet};
 
 use contract::id::MemberId;
 use contract::{Principal, Subject};
-use service::clients::org::{Found, Wanted};
+use service::clients::org::Found;
 use service::{ApiError, CompanyCall};
 
 use crate::App;
 
-/// Looks these ids up in org; `None` while org does not answer or when there are no ids.
-pub(crate) async fn found(app: &App, call: &CompanyCall, wanted: &Wanted) -> Option<Found> {
-    let asked = [wanted.member_ids.len(), wanted.position_ids.len(), wanted.group_ids.len()];
-    if asked == [0; 3] {
-        return None;
-    }
-    match app.org.lookup(call.company, wanted, &call.correlation).await {
+/// Looks these principals up in org; `None` while org does not answer.
+pub(crate) async fn found(
+    app: &App,
+    call: &CompanyCall,
+    principals: impl IntoIterator<Item = Principal>,
+) -> Option<Found> {
+    match app.org.lookup_all(call.company, principals, &call.correlation).await {
         Ok(found) => Some(found),
         Err(error) => {
             tracing::warn!(%error, "org look-up failed; showing stored names");
@@ -31,11 +31,7 @@ pub(crate) async fn of_members(
     call: &CompanyCall,
     members: impl Iterator<Item = MemberId>,
 ) -> HashMap<MemberId, String> {
-    let mut ids: Vec<MemberId> = members.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let wanted = Wanted { member_ids: ids, ..Wanted::default() };
-    let found = found(app, call, &wanted).await;
+    let found = found(app, call, members.map(Principal::Member)).await;
     found.into_iter().flat_map(|found| found.members).map(|member| (member.id, member.display_name)).collect()
 }
 
@@ -47,9 +43,8 @@ pub(crate) async fn of_owners(
     owners: impl Iterator<Item = (MemberId, Subject)>,
 ) -> HashMap<(MemberId, Subject), String> {
     let owners: HashSet<(MemberId, Subject)> = owners.collect();
-    let member_ids: HashSet<MemberId> = owners.iter().map(|(member, _)| *member).collect();
-    let wanted = Wanted { member_ids: member_ids.into_iter().collect(), ..Wanted::default() };
-    let Some(found) = found(app, call, &wanted).await else { return HashMap::new() };
+    let members = owners.iter().map(|(member, _)| Principal::Member(*member));
+    let Some(found) = found(app, call, members).await else { return HashMap::new() };
     let name = |owner: (MemberId, Subject)| {
         let row = found.members.iter().find(|row| row.id == owner.0)?;
         let is_owners = row.kc_sub.as_ref().is_none_or(|login| *login == owner.1);

@@ -1,11 +1,13 @@
 //! What modules ask org (`foundation.md` §2.4): the caller's place in a company, and what ids of it stand for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use contract::decision::Reason;
 use contract::envelope::code;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::{CorrelationId, Principal, Subject};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,12 @@ impl MemberContext {
     }
 }
 
+/// Ids of one kind that org takes in one look-up.
+const IDS_AT_ONCE: usize = 200;
+
+/// Look-ups that one call has under way at once.
+const LOOK_UPS_AT_ONCE: usize = 5;
+
 /// The ids that a look-up asks about, at most 200 of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,6 +73,23 @@ pub struct Wanted {
     pub group_ids: Vec<GroupId>,
 }
 
+impl Wanted {
+    /// Splits distinct principals into as few look-ups as org allows.
+    pub fn parts(principals: impl IntoIterator<Item = Principal>) -> Vec<Self> {
+        let distinct: BTreeSet<Principal> = principals.into_iter().collect();
+        let members: Vec<_> = distinct.iter().filter_map(|principal| principal.member()).collect();
+        let positions: Vec<_> = distinct.iter().filter_map(|principal| principal.position()).collect();
+        let groups: Vec<_> = distinct.iter().filter_map(|principal| principal.group()).collect();
+        let most = members.len().max(positions.len()).max(groups.len());
+        let part = |at: usize| Self {
+            member_ids: members.chunks(IDS_AT_ONCE).nth(at).unwrap_or_default().to_vec(),
+            position_ids: positions.chunks(IDS_AT_ONCE).nth(at).unwrap_or_default().to_vec(),
+            group_ids: groups.chunks(IDS_AT_ONCE).nth(at).unwrap_or_default().to_vec(),
+        };
+        (0..most.div_ceil(IDS_AT_ONCE)).map(part).collect()
+    }
+}
+
 /// A look-up that asks for logins, too.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +100,7 @@ struct WithLogins<'a> {
 }
 
 /// What of the wanted the company has; an id that is not there is unknown in it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Found {
     /// Members, active or not.
     pub members: Vec<FoundMember>,
@@ -290,6 +315,29 @@ impl OrgClient {
         self.look_up(company, wanted, correlation).await
     }
 
+    /// What these principals are in the company, however many there are: more than one look-up takes are asked in several
+    /// that run concurrently. No principals ask org nothing.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn lookup_all(
+        &self,
+        company: CompanyId,
+        principals: impl IntoIterator<Item = Principal>,
+        correlation: &CorrelationId,
+    ) -> Result<Found, ApiError> {
+        let asked = Wanted::parts(principals)
+            .into_iter()
+            .map(async |wanted| self.lookup(company, &wanted, correlation).await);
+        let joined = |mut all: Found, part: Found| async {
+            all.members.extend(part.members);
+            all.positions.extend(part.positions);
+            all.groups.extend(part.groups);
+            Ok(all)
+        };
+        stream::iter(asked).buffered(LOOK_UPS_AT_ONCE).try_fold(Found::default(), joined).await
+    }
+
     /// As [`Self::lookup`], with the logins behind positions and groups.
     ///
     /// # Errors
@@ -408,5 +456,24 @@ fn refused(reason: Reason) -> ApiError {
         code: code::AUTHORIZATION_DENIED,
         message: "the caller is no active member of the company".into(),
         details: json!({ "reason": reason }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_hundred_of_a_kind_are_one_question_and_one_more_is_two() {
+        let members: Vec<Principal> = (0..200).map(|_| Principal::Member(MemberId::mint())).collect();
+        let sizes = |principals: Vec<Principal>| -> Vec<(usize, usize)> {
+            let parts = Wanted::parts(principals);
+            parts.iter().map(|part| (part.member_ids.len(), part.group_ids.len())).collect()
+        };
+        assert_eq!(sizes(vec![]), []);
+        assert_eq!(sizes([members.clone(), members.clone()].concat()), [(200, 0)]);
+        let more =
+            [members, vec![Principal::Member(MemberId::mint()), Principal::Group(GroupId::mint())]].concat();
+        assert_eq!(sizes(more), [(200, 1), (1, 0)]);
     }
 }

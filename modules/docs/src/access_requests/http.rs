@@ -150,7 +150,7 @@ async fn decide(
     action: &'static str,
 ) -> Result<(), ApiError> {
     let (mut tx, document, _) = admitted.lock(app).await?;
-    admitted.right().check(document.state, document.editors_can_share, document.rights)?;
+    admitted.right().check(document.state, document.editors_can_share, admitted.gist.rights)?;
     if status == Status::Declined && store::is_being_met(&mut tx, id).await? {
         return Err(decided());
     }

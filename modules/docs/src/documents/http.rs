@@ -113,7 +113,7 @@ pub(crate) async fn update(
 
 /// The document as it is now, without its text.
 pub(crate) async fn summary(app: &App, admitted: &Admitted) -> Result<Data<Document>, ApiError> {
-    let (document, _) = store::find(&app.core.pool, admitted).await?;
+    let (document, _, _) = store::find(&app.core.pool, admitted).await?;
     Ok(Data(shown(app, admitted, document).await?))
 }
 

@@ -6,5 +6,6 @@ mod counts;
 pub(crate) mod http;
 mod list;
 pub mod new;
+pub(crate) mod rights;
 pub mod rules;
 pub(crate) mod store;

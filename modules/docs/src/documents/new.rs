@@ -90,7 +90,7 @@ impl TupleRow for MadeDocument {
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
         let found = store::read(conn, company, id.into()).await?;
-        Ok(found.map(|(document, content)| Self { document, content }))
+        Ok(found.map(|(document, content, _)| Self { document, content }))
     }
 
     fn tuples(&self) -> Vec<Tuple> {

@@ -190,8 +190,6 @@ pub struct StoredDocument {
     pub is_template: bool,
     /// The folder that contains it.
     pub folder: Option<FolderId>,
-    /// Incremented by every change that may have revoked a right to the document.
-    pub rights: i64,
     /// The number of shares that may give access: confirmed ones, and those whose outcome is unknown.
     pub share_count: i64,
     /// When it went into the trash.
@@ -520,7 +518,6 @@ mod tests {
             editors_can_share: true,
             is_template: false,
             folder: None,
-            rights: 0,
             share_count: 0,
             trashed_at: None,
             created_at: moment(1_795_338_000),

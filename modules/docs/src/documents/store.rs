@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::counts;
+use super::rights::{self, Rights};
 use super::rules::{Content, DocumentId, GeneralAccess, State, StoredDocument, unknown};
 use crate::admission::Admitted;
 use crate::folders::rules::FolderId;
@@ -26,6 +27,7 @@ struct Row {
     is_template: bool,
     folder_id: Option<Uuid>,
     rights_version: i64,
+    folder_rights: Uuid,
     share_count: i64,
     trashed_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
@@ -35,7 +37,8 @@ struct Row {
 }
 
 impl Row {
-    fn read(self) -> Result<(StoredDocument, Content), ApiError> {
+    fn read(self) -> Result<(StoredDocument, Content, Rights), ApiError> {
+        let rights = Rights::new(self.rights_version, self.folder_rights);
         let content = Content { title: self.title.clone(), body: self.body };
         let document = StoredDocument {
             id: self.id.into(),
@@ -50,28 +53,29 @@ impl Row {
             editors_can_share: self.editors_can_share,
             is_template: self.is_template,
             folder: self.folder_id.map(FolderId::from),
-            rights: self.rights_version,
             share_count: self.share_count,
             trashed_at: self.trashed_at.map(Into::into),
             created_at: self.created_at.into(),
             updated_at: self.updated_at.into(),
             updated_by: self.updated_by,
         };
-        Ok((document, content))
+        Ok((document, content, rights))
     }
 }
 
-/// Reads a document of the company in any state, with its text.
+/// Reads a document of the company in any state, with its text and the state of its rights.
 pub(super) async fn read(
     conn: &mut PgConnection,
     company: CompanyId,
     id: DocumentId,
-) -> Result<Option<(StoredDocument, Content)>, ApiError> {
+) -> Result<Option<(StoredDocument, Content, Rights)>, ApiError> {
     let row = sqlx::query_as!(
         Row,
         r#"SELECT d.id, d.company_id, d.title, d.current_version, d.state, d.owner_kc_sub, d.owner_member_id,
              d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.rights_version, d.trashed_at,
-             d.created_at, d.updated_at, d.updated_by, c.body,
+             d.created_at, d.updated_at, d.updated_by, c.body, md5(ARRAY(
+               SELECT f.id::text || f.rights_version FROM docs.folder_ancestors a JOIN docs.folders f ON f.id = a.ancestor_id
+               WHERE a.folder_id = d.folder_id ORDER BY a.distance)::text)::uuid AS "folder_rights!",
              (SELECT count(*) FROM docs.shares s
               WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!"
            FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
@@ -82,21 +86,28 @@ pub(super) async fn read(
     row.fetch_optional(conn).await?.map(Row::read).transpose()
 }
 
-/// Reads the document that the call was admitted to, with its text.
-pub(crate) async fn find(pool: &PgPool, admitted: &Admitted) -> Result<(StoredDocument, Content), ApiError> {
+/// Reads the document that the call was admitted to, with its text and the state of its rights.
+pub(crate) async fn find(
+    pool: &PgPool,
+    admitted: &Admitted,
+) -> Result<(StoredDocument, Content, Rights), ApiError> {
     let mut conn = pool.acquire().await?;
     read(&mut conn, admitted.company, admitted.gist.id).await?.ok_or_else(unknown)
 }
 
-/// Locks a document of the company until the transaction ends, and reads it with its text.
+/// Locks a document of the company and its [`Rights`] until the transaction ends, and reads it with its text.
 ///
 /// # Errors
 /// 404 for an unknown document or one that is still `provisioning`.
-pub(crate) async fn lock(tx: &mut CompanyTx, id: DocumentId) -> Result<(StoredDocument, Content), ApiError> {
+pub(crate) async fn lock(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+) -> Result<(StoredDocument, Content, Rights), ApiError> {
     let company = tx.company();
     lock_row(tx.conn(), company, id).await?;
-    let found = read(tx.conn(), company, id).await?;
-    found.filter(|(document, _)| document.state != State::Provisioning).ok_or_else(unknown)
+    let rights = rights::held(tx.conn(), company, id).await?;
+    let (document, content, _) = read(tx.conn(), company, id).await?.ok_or_else(unknown)?;
+    if document.state == State::Provisioning { Err(unknown()) } else { Ok((document, content, rights)) }
 }
 
 /// Reads a document that [`lock`] holds as this transaction leaves it: once it has committed, another one may change the
@@ -106,7 +117,8 @@ pub(crate) async fn written(
     id: DocumentId,
 ) -> Result<(StoredDocument, Content), ApiError> {
     let company = tx.company();
-    read(tx.conn(), company, id).await?.ok_or_else(unknown)
+    let (document, content, _) = read(tx.conn(), company, id).await?.ok_or_else(unknown)?;
+    Ok((document, content))
 }
 
 /// Locks the row in a separate statement, so that the next one reads what others committed before the lock was granted.
@@ -126,59 +138,32 @@ pub(crate) struct Sharing {
     pub(crate) state: State,
     pub(crate) owner: String,
     pub(crate) editors_can_share: bool,
-    pub(crate) rights: i64,
+    pub(crate) rights: Rights,
     pub(crate) transfer_to: Option<String>,
 }
 
-/// Locks a document until the transaction ends, and reads its [`Sharing`].
+/// Locks a document and its [`Rights`] until the transaction ends, and reads its [`Sharing`].
 pub(crate) async fn lock_sharing(
     conn: &mut PgConnection,
     company: CompanyId,
     id: DocumentId,
 ) -> Result<Sharing, ApiError> {
     let row = sqlx::query!(
-        "SELECT state, owner_kc_sub, editors_can_share, rights_version, transfer_to FROM docs.documents
+        "SELECT state, owner_kc_sub, editors_can_share, transfer_to FROM docs.documents
          WHERE company_id = $1 AND id = $2 AND state <> 'provisioning' FOR UPDATE",
         company.as_uuid(),
         id.as_uuid()
     )
-    .fetch_optional(conn)
+    .fetch_optional(&mut *conn)
     .await?
     .ok_or_else(unknown)?;
     Ok(Sharing {
         state: State::of_word(&row.state)?,
         owner: row.owner_kc_sub,
         editors_can_share: row.editors_can_share,
-        rights: row.rights_version,
+        rights: rights::held(conn, company, id).await?,
         transfer_to: row.transfer_to,
     })
-}
-
-/// Increments the document's `rights_version` after a change that may have revoked a right to it. Calls that were decided
-/// earlier are decided again before they write. The row stays locked until the transaction ends.
-pub(crate) async fn rights_changed(
-    conn: &mut PgConnection,
-    company: CompanyId,
-    id: DocumentId,
-) -> Result<(), ApiError> {
-    sqlx::query!(
-        "UPDATE docs.documents SET rights_version = rights_version + 1 WHERE company_id = $1 AND id = $2",
-        company.as_uuid(),
-        id.as_uuid()
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Reads the document's `rights_version`.
-pub(crate) async fn rights(pool: &PgPool, company: CompanyId, id: DocumentId) -> Result<i64, ApiError> {
-    let found = sqlx::query_scalar!(
-        "SELECT rights_version FROM docs.documents WHERE company_id = $1 AND id = $2",
-        company.as_uuid(),
-        id.as_uuid()
-    );
-    found.fetch_optional(pool).await?.ok_or_else(unknown)
 }
 
 /// Writes the next version of a document that [`lock`] holds, and makes it the current one.

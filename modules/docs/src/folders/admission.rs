@@ -8,7 +8,8 @@ use service::{ApiError, CompanyCall, ObjectPermit};
 use super::rules::{FolderId, unknown};
 use crate::App;
 use crate::operations::{FOLDERS_EDIT, MANAGER};
-use crate::placements::rules::unknown_folder;
+use crate::placements;
+use crate::placements::rules::{Child, unknown_folder};
 use crate::shares::rules::ShareId;
 use crate::shares::{relinked, removals};
 
@@ -19,6 +20,8 @@ pub(crate) struct Admitted {
     pub(crate) id: FolderId,
     /// The caller was admitted as a manager of a folder that someone else owns.
     pub(crate) as_manager: bool,
+    /// The caller manages this folder, which contains the folder, and not the folder itself: the only move is out of it.
+    pub(crate) takes_out_of: Option<FolderId>,
 }
 
 impl Deref for Admitted {
@@ -57,7 +60,38 @@ pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiE
 
 fn admitted(permit: ObjectPermit, id: FolderId, owner: &Subject, managed: bool) -> Admitted {
     let as_manager = managed && *owner != permit.subject;
-    Admitted { permit, id, as_manager }
+    Admitted { permit, id, as_manager, takes_out_of: None }
+}
+
+/// Admits a call that moves the folder of its path: its managers, and those of the folder that it lies in
+/// ([`Admitted::takes_out_of`]).
+///
+/// # Errors
+/// As [`admit`].
+pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let id: FolderId = call.path.id("folderId")?;
+    let owner = look_up(app, &call, id).await?.ok_or_else(unknown)?;
+    let placement = placements::store::of_child(&app.core.pool, call.company, Child::Folder(id)).await?;
+    if let Some(placement) = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"))
+    {
+        if let Some(permit) = app.permits.probe_object(&call, &call.feature, id).await? {
+            return Ok(admitted(permit, id, &owner, true));
+        }
+        if let Some(permit) = app.permits.probe_object(&call, &call.feature, placement.parent).await? {
+            let admitted = admitted(permit, id, &owner, false);
+            return Ok(Admitted { takes_out_of: Some(placement.parent), ..admitted });
+        }
+    }
+    let permit = app.permits.ask_object(&call, &call.feature, id).await?;
+    Ok(admitted(permit, id, &owner, true))
+}
+
+/// Asks whether the caller manages the folder, for a move that the manager of the folder around it may not make.
+///
+/// # Errors
+/// 403 and 503 from authz.
+pub(crate) async fn check_manager(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
+    app.permits.ask_object(admitted, &admitted.feature, admitted.id).await.map(drop)
 }
 
 /// Asks whether the caller may put something into a folder that a request body names.

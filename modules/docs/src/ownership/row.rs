@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use crate::admission;
 use crate::documents::new::object;
+use crate::documents::rights::{self, Rights};
 use crate::documents::rules::{DocumentId, State, subject_of, trashed};
-use crate::documents::store::{lock_sharing, rights_changed};
+use crate::documents::store::lock_sharing;
 use crate::shares::rules::is_owner;
 use crate::store::subject;
 
@@ -41,8 +42,8 @@ pub(super) struct NewOwner {
     pub(super) member: MemberId,
     pub(super) label: String,
     pub(super) as_manager: bool,
-    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights) when the transfer was decided.
-    pub(super) rights: i64,
+    /// The document's rights when the transfer was decided.
+    pub(super) rights: Rights,
 }
 
 impl NewRow for NewOwner {
@@ -165,7 +166,7 @@ impl TupleRow for Ownership {
     }
 
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        rights_changed(tx.conn(), self.company, self.document).await?;
+        rights::changed(tx.conn(), self.company, self.document).await?;
         Ok(self.event("ownership.ended", json!({ "owner": self.subject })))
     }
 }

@@ -23,7 +23,7 @@ pub(crate) async fn move_document(
         if admitted.takes_out && to.is_some() {
             admission::check_manager(&app, &admitted).await?;
         }
-        let decided = Some(Decided { rights: admitted.gist.rights, takes_out: admitted.takes_out });
+        let decided = Decided::Document { rights: admitted.gist.rights, takes_out: admitted.takes_out };
         match move_to(&app, &admitted, child, to, admitted.as_manager, decided).await {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
             settled => break settled?,
@@ -37,21 +37,26 @@ pub(crate) async fn move_folder(
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Folder>, ApiError> {
-    let admitted = folders::admission::admit(&app, call).await?;
+    let admitted = folders::admission::admit_move(&app, call).await?;
     let FolderMove(to) = body.read().await?.parse()?;
-    let child = Child::Folder(admitted.id);
-    move_to(&app, &admitted, child, to, admitted.as_manager, None).await?;
+    let decided = match admitted.takes_out_of {
+        Some(parent) => Decided::Subfolder(parent),
+        None => Decided::Folder,
+    };
+    if admitted.takes_out_of.is_some() && to.is_some() {
+        folders::admission::check_manager(&app, &admitted).await?;
+    }
+    move_to(&app, &admitted, Child::Folder(admitted.id), to, admitted.as_manager, decided).await?;
     folders::http::shown(&app, &admitted).await
 }
 
-/// `decided` is what the move of a document was decided by.
 async fn move_to(
     app: &App,
     call: &CompanyCall,
     child: Child,
     to: Option<FolderId>,
     as_manager: bool,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
     if let Some(folder) = to {
         folders::admission::check_editor(app, call, folder).await?;
@@ -72,7 +77,7 @@ async fn settle<const AS_MANAGER: bool>(
     call: &CompanyCall,
     child: Child,
     to: Option<FolderId>,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
     let mut found = store::of_child(&app.core.pool, call.company, child).await?;
     if let Some(placement) = found.take_if(|placement| placement.state == "revoking") {
@@ -104,7 +109,7 @@ async fn begin<const AS_MANAGER: bool>(
     call: &CompanyCall,
     child: Child,
     parent: FolderId,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
     let new = NewPlacement::<AS_MANAGER> { company: call.company, child, parent, decided };
     app.two_store().create(call, None, &new).await.map(drop)
@@ -114,7 +119,7 @@ async fn end<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     placement: &Placement,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
     app.two_store().remove_guarded::<Moved<AS_MANAGER>>(call, placement.id, &decided).await.map(drop)
 }
@@ -124,7 +129,7 @@ async fn finish<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
     placement: &Placement,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
     if placement.state == "pending" {
         return begin::<AS_MANAGER>(app, call, placement.child, placement.parent, decided).await;

@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::rules::{Child, check_size};
 use super::store;
-use crate::admission::check_rights;
+use crate::admission::rights_changed;
+use crate::documents::rights::{self, Rights};
 use crate::documents::rules::{State, trashed};
 use crate::documents::store as documents;
 use crate::folders::row::object;
@@ -58,11 +59,11 @@ impl<const AS_MANAGER: bool> Moved<AS_MANAGER> {
         AuditEvent { company: Some(self.0.company), action, subject, payload }
     }
 
-    /// Notes that a document has lost what its former folder gave.
+    /// Notes that a document or folder has lost what its former folder gave.
     async fn rights_changed(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         match self.0.child {
-            Child::Document(id) => documents::rights_changed(tx.conn(), self.0.company, id).await,
-            Child::Folder(_) => Ok(()),
+            Child::Document(id) => rights::changed(tx.conn(), self.0.company, id).await,
+            Child::Folder(id) => rights::changed_in_folder(tx.conn(), self.0.company, id).await,
         }
     }
 }
@@ -130,7 +131,7 @@ pub(super) struct NewPlacement<const AS_MANAGER: bool> {
     pub(super) company: CompanyId,
     pub(super) child: Child,
     pub(super) parent: FolderId,
-    pub(super) decided: Option<Decided>,
+    pub(super) decided: Decided,
 }
 
 impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
@@ -155,7 +156,7 @@ impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
 #[derive(Clone)]
 pub(super) struct ChangeParent<const AS_MANAGER: bool> {
     pub(super) parent: FolderId,
-    pub(super) decided: Option<Decided>,
+    pub(super) decided: Decided,
 }
 
 impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
@@ -177,34 +178,50 @@ impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
     }
 }
 
-/// What the move of a document was decided by.
+/// What a move was decided by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decided {
-    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights).
-    pub(super) rights: i64,
-    /// The caller manages the folder that it lies in, and takes it out of there, even if it is in the trash.
-    pub(super) takes_out: bool,
+pub(super) enum Decided {
+    /// The move of a document, for these rights to it.
+    Document {
+        rights: Rights,
+        /// The caller manages the folder that it lies in, and takes it out of there, even if it is in the trash.
+        takes_out: bool,
+    },
+    /// The move of a folder by its manager.
+    Folder,
+    /// The move of a folder out of this one, by the manager of this one.
+    Subfolder(FolderId),
 }
 
-impl<const AS_MANAGER: bool> Guard<Moved<AS_MANAGER>> for Option<Decided> {
+impl<const AS_MANAGER: bool> Guard<Moved<AS_MANAGER>> for Decided {
     async fn admit(&self, row: &Moved<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        check_decision(tx, row.0.company, row.0.child, *self).await
+        match *self {
+            Self::Subfolder(parent) if row.0.parent != parent => Err(moves()),
+            Self::Subfolder(_) => Ok(()),
+            _ => check_decision(tx, row.0.company, row.0.child, *self).await,
+        }
     }
 }
 
-/// Checks, under the document's lock, that it may still be moved.
+/// Checks, under a document's lock, that it may still be moved. A folder that is taken out of another one is moved nowhere
+/// else.
 async fn check_decision(
     tx: &mut AuditedTx,
     company: CompanyId,
     child: Child,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
-    let (Child::Document(document), Some(decided)) = (child, decided) else { return Ok(()) };
+    let (document, rights, takes_out) = match (child, decided) {
+        (Child::Document(document), Decided::Document { rights, takes_out }) => (document, rights, takes_out),
+        (Child::Folder(_), Decided::Folder) => return Ok(()),
+        _ => return Err(moves()),
+    };
     let found = documents::lock_sharing(tx.conn(), company, document).await?;
-    if found.state != State::Active && !decided.takes_out {
+    if found.state != State::Active && !takes_out {
         return Err(trashed());
     }
-    check_rights(decided.rights, found.rights)
+    // The document may have left its folder in this transaction already.
+    if rights.is_same_without_folders(found.rights) { Ok(()) } else { Err(rights_changed()) }
 }
 
 /// Checks that the child may move into a folder, and keeps the folder from being deleted until the transaction ends.
@@ -213,7 +230,7 @@ async fn check(
     company: CompanyId,
     child: Child,
     parent: FolderId,
-    decided: Option<Decided>,
+    decided: Decided,
 ) -> Result<(), ApiError> {
     check_decision(tx, company, child, decided).await?;
     if let Child::Folder(moved) = child {

@@ -2,9 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use contract::id::{GroupId, MemberId, PositionId};
 use contract::{Principal, Timestamp};
-use service::clients::org::{Found, FoundPrincipal, Wanted};
+use service::clients::org::{Found, FoundPrincipal};
 use service::idempotency::Once;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
@@ -73,13 +72,8 @@ async fn of_present_logins(
     call: &CompanyCall,
     shares: Vec<Share>,
 ) -> Result<(Vec<Share>, Option<Found>), ApiError> {
-    let principals = || shares.iter().map(|share| share.principal);
-    let wanted = Wanted {
-        member_ids: principals().filter_map(Principal::member).collect::<Vec<MemberId>>(),
-        position_ids: principals().filter_map(Principal::position).collect::<Vec<PositionId>>(),
-        group_ids: principals().filter_map(Principal::group).collect::<Vec<GroupId>>(),
-    };
-    let Some(found) = names::found(app, call, &wanted).await else { return Ok((shares, None)) };
+    let principals = shares.iter().map(|share| share.principal);
+    let Some(found) = names::found(app, call, principals).await else { return Ok((shares, None)) };
     let (gone, kept): (Vec<Share>, Vec<Share>) =
         shares.into_iter().partition(|share| relinked::is_of_another_login(share, &found));
     for share in gone {
@@ -217,7 +211,7 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
 
 /// Renders the share with the principal's current name.
 pub(crate) async fn named(app: &App, call: &CompanyCall, share: Share) -> Shown {
-    let found = names::found(app, call, &Wanted::from(share.principal)).await;
+    let found = names::found(app, call, [share.principal]).await;
     entitled(share, found.as_ref())
 }
 

@@ -10,6 +10,7 @@ use service::ApiError;
 use service::refusal::{broken, not_yours};
 
 use crate::admission::check_rights;
+use crate::documents::rights::Rights;
 use crate::documents::rules::{DocumentId, State, subject_of, trashed};
 use crate::folders::rules::FolderId;
 
@@ -67,9 +68,8 @@ impl Level {
 pub(crate) struct Right {
     /// Up to which role.
     pub(crate) level: Level,
-    /// The document's [`rights`](crate::documents::rules::StoredDocument::rights) when the call was decided; `None` where
-    /// the right does not depend on them.
-    pub(crate) decided: Option<i64>,
+    /// The document's rights when the call was decided; `None` where the caller's right does not depend on them.
+    pub(crate) decided: Option<Rights>,
 }
 
 impl Right {
@@ -81,7 +81,7 @@ impl Right {
     /// # Errors
     /// 409 `DOCUMENT_TRASHED` and 403 `EDITORS_CANNOT_SHARE` for an editor; 409 when rights to the document have changed
     /// since the decision ([`Admitted::is_decided_again`](crate::admission::Admitted::is_decided_again)).
-    pub(crate) fn check(self, now: State, editors_can_share: bool, rights: i64) -> Result<(), ApiError> {
+    pub(crate) fn check(self, now: State, editors_can_share: bool, rights: Rights) -> Result<(), ApiError> {
         if self.level != Level::Whole {
             if now != State::Active {
                 return Err(trashed());

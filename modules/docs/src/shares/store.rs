@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rules::{Share, ShareId, ShareRole, Target};
-use crate::documents;
+use crate::documents::rights;
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 use crate::store::subject;
@@ -318,11 +318,11 @@ pub(super) async fn set_revoked(
     Ok(())
 }
 
-/// Notes that a share of a document gives less than before.
+/// Notes that a share gives less than before.
 pub(super) async fn rights_changed(tx: &mut AuditedTx, share: &Share) -> Result<(), ApiError> {
     match share.target {
-        Target::Document(id) => documents::store::rights_changed(tx.conn(), share.company, id).await,
-        Target::Folder(_) => Ok(()),
+        Target::Document(id) => rights::changed(tx.conn(), share.company, id).await,
+        Target::Folder(id) => rights::changed_in_folder(tx.conn(), share.company, id).await,
     }
 }
 

@@ -97,6 +97,34 @@ async fn the_owner_of_a_folder_takes_out_what_others_put_into_it() {
 }
 
 #[tokio::test]
+async fn the_owner_of_a_folder_takes_out_the_folders_that_others_made_in_it() {
+    let world = World::of(6).await;
+    let (folder, other) = (world.folder(1, "Policies", None).await, world.folder(1, "Other", None).await);
+    let editor = id(&share(&world, 1, &folder, 2, "editor").await);
+    id(&share(&world, 1, &folder, 3, "editor").await);
+    let theirs = world.folder(2, "Theirs", Some(&folder)).await;
+    let deeper = world.folder(2, "Deeper", Some(&theirs)).await;
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}/shares/{editor}"), None).await.status, 200);
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}"), None).await.code(), "FOLDER_NOT_EMPTY");
+    for (who, which, to) in
+        [(1, &theirs, Some(&*other)), (3, &theirs, None), (4, &theirs, None), (1, &deeper, None)]
+    {
+        let refused = move_folder(&world, who, which, to).await;
+        assert_eq!(refused.status, 403, "control: {who} to {to:?}: {}", refused.text);
+    }
+    world.fail(&[Fault::LostBefore]);
+    assert_eq!(move_folder(&world, 1, &theirs, None).await.status, 503);
+    let out = move_folder(&world, 1, &theirs, None).await;
+    assert_eq!((out.status, &out.data()["parentId"]), (200, &Value::Null), "{}", out.text);
+    assert_eq!(world.module.audit().await.last().expect("a row")["actor"], "subject-1");
+    assert_eq!(move_folder(&world, 1, &theirs, None).await.status, 403, "it is no longer in the folder");
+    assert_eq!(world.ask(2, "GET", &format!("/folders/{deeper}"), None).await.status, 200);
+    assert_eq!(world.ask(1, "GET", &format!("/folders/{deeper}"), None).await.status, 403);
+    assert_eq!(parents(&world).len(), 1, "the deeper folder");
+    assert_eq!(world.ask(1, "DELETE", &format!("/folders/{folder}"), None).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_folder_moves_with_everything_in_it() {
     let world = World::of(5).await;
     let [old, new] = ["Old", "New"].map(async |name| world.folder(1, name, None).await);
@@ -369,4 +397,24 @@ async fn what_folders_give_is_among_the_shares_of_a_document() {
     assert_eq!(place(&world, 2, &document, None).await.status, 200);
     let direct = (Some(member(5)), json!("viewer"), json!(false), Value::Null);
     assert_eq!(listed(2, &document).await, [direct], "control: outside of the folder");
+}
+
+#[tokio::test]
+async fn the_names_of_more_inherited_shares_than_one_look_up_takes_are_current() {
+    let world = World::of(3).await;
+    let outer = world.folder(1, "Outer", None).await;
+    let inner = world.folder(1, "Inner", Some(&outer)).await;
+    for at in 0..202 {
+        let folder = if at % 2 == 0 { &outer } else { &inner };
+        let body = json!({ "groupId": world.group(&[]), "role": "viewer" });
+        id(&world.ask(1, "POST", &format!("/folders/{folder}/shares"), Some(body)).await);
+    }
+    let document = world.document(1, "Plan").await;
+    assert_eq!(place(&world, 1, &document, Some(&inner)).await.status, 200);
+    let forget = sqlx::query("UPDATE docs.shares SET label = 'former'");
+    forget.execute(&world.module.database.owner_pool()).await.expect("other stored names");
+    let shares = world.on(1, "GET", &document, "/shares", None).await;
+    let titles: Vec<&Value> =
+        shares.data().as_array().expect("a list").iter().map(|share| &share["title"]).collect();
+    assert_eq!((titles.len(), titles.iter().filter(|title| ***title == json!("Group")).count()), (202, 202));
 }

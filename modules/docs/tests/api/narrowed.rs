@@ -236,3 +236,111 @@ async fn what_is_still_allowed_is_written_and_decided_again_only_after_a_change(
         }
     }
 }
+
+/// A document of person 1 in an inner folder; person 2 edits it by a share of the outer one. Gives the document with its
+/// parts, both folders and that share.
+async fn document_in_shared_folder(world: &World) -> (String, Parts, [String; 2], String) {
+    let (document, parts) = open_document(world).await;
+    let restrict = json!({ "generalAccess": "restricted" });
+    assert_eq!(world.on(1, "PUT", &document, "/access", Some(restrict)).await.status, 200);
+    let outer = world.folder(1, "Outer", None).await;
+    let inner = world.folder(1, "Inner", Some(&outer)).await;
+    let into = json!({ "folderId": inner });
+    assert_eq!(world.on(1, "POST", &document, "/move", Some(into)).await.status, 200);
+    let share = json!({ "memberId": world.people[2].member, "role": "editor" });
+    let share = id(&world.ask(1, "POST", &format!("/folders/{outer}/shares"), Some(share)).await);
+    let share = format!("/folders/{outer}/shares/{share}");
+    (document, parts, [outer, inner], share)
+}
+
+/// The ways in which person 2 loses what the outer folder gives: method, path and body.
+fn losses(folders: &[String; 2], share: &str) -> [(&'static str, String, Option<Value>); 3] {
+    let [_, inner] = folders;
+    [
+        ("DELETE", share.to_owned(), None),
+        ("PUT", share.to_owned(), Some(json!({ "role": "viewer" }))),
+        ("POST", format!("/folders/{inner}/move"), Some(json!({ "parentId": null }))),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_with_a_right_that_a_folder_gave_at_the_decision() {
+    let world = World::of(7).await;
+    let mut written = Vec::new();
+    for loss in 0..3 {
+        for (what, act) in ACTS {
+            let (document, parts, folders, share) = document_in_shared_folder(&world).await;
+            let subject = format!("document:{document}");
+            let before = world.actions(&subject).await;
+            let (method, path, body) = losses(&folders, &share)[loss].clone();
+            let changed = world.ask(1, method, &path, body);
+            let (method, tail, body) = act(&parts);
+            let acted = world.on(2, method, &document, &tail, body);
+            let (acted, changed) = Box::pin(world.meanwhile(2, acted, changed)).await;
+            assert_eq!(changed.status, 200, "{}", changed.text);
+            if acted.status != 403 || world.actions(&subject).await != before {
+                written.push(format!("{loss}, {what}: {}", acted.status));
+            }
+        }
+    }
+    assert_eq!(written, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_with_a_right_that_a_folder_gave_at_the_decision() {
+    let world = World::of(7).await;
+    for (loss, status) in [(0, 403), (1, 200), (2, 403)] {
+        let (document, _, folders, share) = document_in_shared_folder(&world).await;
+        let (method, path, body) = losses(&folders, &share)[loss].clone();
+        let changed = world.ask(1, method, &path, body);
+        let read = world.on(2, "GET", &document, "", None);
+        let (read, changed) = Box::pin(world.meanwhile(2, read, changed)).await;
+        assert_eq!((changed.status, read.status), (200, status), "{loss}: {}", read.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_folder_still_gives_is_written_after_somebody_elses_loss() {
+    let world = World::of(7).await;
+    // What person 2 does is decided once, and once more after a change of the folders around the document.
+    for (is_around, decisions) in [(true, 3), (false, 2)] {
+        let (document, parts, [outer, _], _) = document_in_shared_folder(&world).await;
+        let other = if is_around { outer } else { world.folder(1, "Other", None).await };
+        let shares = format!("/folders/{other}/shares");
+        let theirs = json!({ "memberId": world.people[3].member, "role": "viewer" });
+        let theirs = format!("{shares}/{}", id(&world.ask(1, "POST", &shares, Some(theirs)).await));
+        let before = world.decisions();
+        let changed = world.ask(1, "DELETE", &theirs, None);
+        let (method, tail, body) = ACTS[0].1(&parts);
+        let acted = world.on(2, method, &document, &tail, body);
+        let (acted, changed) = Box::pin(world.meanwhile(2, acted, changed)).await;
+        assert_eq!((changed.status, acted.status), (200, 200), "{}", acted.text);
+        assert_eq!(world.decisions() - before, decisions, "one is the owner's");
+    }
+}
+
+/// Both connections of a call that holds what a folder gives, and of one that takes it away: the second one waits.
+#[tokio::test]
+async fn a_folders_share_is_not_gone_while_a_write_by_it_is_under_way() {
+    let world = World::of(7).await;
+    let (document, _, [outer, _], share) = document_in_shared_folder(&world).await;
+    let mut held = world.module.database.owner_pool().begin().await.expect("a connection");
+    let lock = format!("SELECT FROM docs.contents WHERE document_id = '{document}' FOR UPDATE");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the row");
+    let save = json!({ "body": "in time", "baseVersion": 2 });
+    let mut save = Box::pin(world.on(2, "PUT", &document, "", Some(save)));
+    tokio::select! {
+        early = &mut save => panic!("the text was not awaited: {}", early.text),
+        () = waiting(&world, 1) => {}
+    }
+    let mut removal = Box::pin(world.ask(1, "DELETE", &share, None));
+    tokio::select! {
+        early = &mut removal => panic!("the save was not awaited: {}", early.text),
+        early = &mut save => panic!("the text was not awaited: {}", early.text),
+        () = waiting(&world, 2) => {}
+    }
+    held.rollback().await.expect("the row is let go");
+    let (saved, removed) = tokio::join!(save, removal);
+    assert_eq!((saved.status, removed.status), (200, 200), "{} {}", saved.text, removed.text);
+    assert_eq!(world.ask(2, "GET", &format!("/folders/{outer}"), None).await.status, 403);
+}

@@ -185,7 +185,13 @@ impl Facts {
             "displayName": format!("Person {who}"), "email": null, "positionIds": positions, "groupIds": groups } })
     }
 
-    fn look_up(&self, asked: &Value) -> Value {
+    fn look_up(&self, asked: &Value) -> (u16, Value) {
+        let kinds = ["memberIds", "positionIds", "groupIds"];
+        if kinds.into_iter().any(|kind| asked[kind].as_array().is_some_and(|ids| ids.len() > 200)) {
+            let error =
+                json!({ "code": "VALIDATION_FAILED", "message": "at most 200 items", "details": null });
+            return (400, json!({ "error": error }));
+        }
         let wanted = |name: &str| -> Vec<Uuid> { serde_json::from_value(asked[name].clone()).expect("ids") };
         let member = |id: Uuid| {
             let who = self.people.iter().position(|(_, member)| *member == id)?;
@@ -202,7 +208,7 @@ impl Facts {
         let groups: Vec<Value> = groups
             .map(|id| json!({ "id": id, "title": "Group", "isActive": true, "memberCount": 0 }))
             .collect();
-        json!({ "data": { "members": members, "positions": positions, "groups": groups } })
+        (200, json!({ "data": { "members": members, "positions": positions, "groups": groups } }))
     }
 }
 
@@ -270,9 +276,7 @@ impl World {
         });
         let facts = Arc::clone(&self.facts);
         let lookup = format!("/internal/org/companies/{company}/lookup");
-        self.module
-            .org
-            .answer_with("POST", &lookup, move |request| (200, lock(&facts).look_up(&request.body)));
+        self.module.org.answer_with("POST", &lookup, move |request| lock(&facts).look_up(&request.body));
     }
 
     /// Carries out `meanwhile` when authz has decided the next question of this person and before it answers. The test

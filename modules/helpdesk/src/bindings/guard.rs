@@ -9,14 +9,13 @@ use contract::id::CompanyId;
 use contract::{CorrelationId, Principal, Subject};
 use futures_util::future::join_all;
 use service::clients::authz::AuthzClient;
-use service::clients::org::{Found, OrgClient};
+use service::clients::org::{Found, OrgClient, Wanted};
 use service::two_store::{Guard, TupleRow};
 use service::{ApiError, AuditedTx};
 
 use super::row::BindingRow;
 use super::rules::{BoundTier, StoredBinding};
 use super::store;
-use crate::tickets::names::parts;
 
 /// How long the look-up of the tuples, and then that of the logins, may take while the guard row is locked.
 const BUDGET: Duration = Duration::from_millis(500);
@@ -48,7 +47,7 @@ impl Guard<BindingRow> for LastAdministrator<'_> {
 impl LastAdministrator<'_> {
     /// Whether any of these bindings makes a login an administrator that authz admits now.
     async fn is_any_effective(&self, removed: &StoredBinding, left: &[BindingRow]) -> Result<bool, ApiError> {
-        for wanted in parts(left.iter().map(|row| row.stored.principal)) {
+        for wanted in Wanted::parts(left.iter().map(|row| row.stored.principal)) {
             let found = self.org.lookup_with_logins(removed.company, &wanted, self.correlation).await?;
             let behind: Vec<&Subject> = left.iter().flat_map(|row| logins(&row.stored, &found)).collect();
             for some in behind.chunks(AT_ONCE) {

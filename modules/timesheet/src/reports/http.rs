@@ -1,16 +1,13 @@
 //! Returns a report in the format that the client accepts.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use contract::id::MemberId;
+use contract::Principal;
 use contract::page::Page;
 use http::header::VARY;
 use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::json;
-use service::clients::org::Wanted;
 use service::{ApiError, Data, Permit, Query};
 
 use super::csv::File;
@@ -19,9 +16,6 @@ use super::store;
 use crate::App;
 use crate::submission_entries::rules::Totals;
 use service::refusal::broken;
-
-/// Most members in one look-up in org.
-const NAMES_AT_ONCE: usize = 200;
 
 /// A page of a report, with the sums of the whole report.
 #[derive(Serialize)]
@@ -75,13 +69,8 @@ async fn file(app: &App, permit: &Permit, asked: &Asked) -> Result<File, ApiErro
 
 /// Adds the names of members; org is asked for each member once.
 async fn with_names(app: &App, permit: &Permit, rows: Vec<SumRow>) -> Result<Vec<ReportRow>, ApiError> {
-    let members: BTreeSet<MemberId> = rows.iter().filter_map(|row| row.member).collect();
-    let members: Vec<MemberId> = members.into_iter().collect();
-    let mut names = BTreeMap::new();
-    for some in members.chunks(NAMES_AT_ONCE) {
-        let wanted = Wanted { member_ids: some.to_vec(), ..Wanted::default() };
-        let found = app.org.lookup(permit.company, &wanted, &permit.correlation).await?;
-        names.extend(found.members.into_iter().map(|member| (member.id, member.display_name)));
-    }
+    let members = rows.iter().filter_map(|row| row.member).map(Principal::Member);
+    let found = app.org.lookup_all(permit.company, members, &permit.correlation).await?;
+    let names = found.members.into_iter().map(|member| (member.id, member.display_name)).collect();
     Ok(rows.into_iter().map(|row| named(row, &names)).collect())
 }

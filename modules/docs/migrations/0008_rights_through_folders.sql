@@ -1,0 +1,5 @@
+-- docs: rights that folders give, and that are taken away while a call is under way.
+
+-- Counts the changes that may take somebody's rights to the folder and to what lies in it: of its shares, and of the
+-- folder that it lies in. A decision about a document is made for one state of all folders around it.
+ALTER TABLE docs.folders ADD COLUMN rights_version bigint NOT NULL DEFAULT 0;
