@@ -145,14 +145,14 @@ impl Admitted {
     }
 
     /// Reads the document with its text. The call is decided again if rights to the document have changed since its
-    /// decision.
+    /// decision, or it went into the trash or came out of it.
     ///
     /// # Errors
     /// As [`Self::lock`].
     pub(crate) async fn confirmed(&mut self, app: &App) -> Result<(StoredDocument, Content), ApiError> {
         loop {
             let (document, content, rights) = store::find(&app.core.pool, self).await?;
-            if rights == self.gist.rights {
+            if rights == self.gist.rights && document.state == self.gist.state {
                 return Ok((document, content));
             }
             self.decide_again(app).await?;

@@ -27,7 +27,7 @@ async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
     tickets::comments(&mut scene).await;
     tickets::keys(&mut scene).await;
     bindings::bindings(&mut scene).await;
-    faults::too_many_at_once(&mut scene, "helpdesk.tickets").await;
+    faults::too_many_at_once(&mut scene, |_| "helpdesk.tickets").await;
     faults::switched_off(&mut scene).await;
     faults::without_its_tables(&mut scene).await;
     faults::without_authz(&mut scene).await;

@@ -65,13 +65,14 @@ pub(crate) async fn without_its_tables<M: Module>(scene: &mut Scene<M>) {
     scene.expect(Who::Admin, 200, M::READ, whole).await;
 }
 
-/// Six calls at once of each operation that limits them, while the tables that they read are locked: two are refused.
-pub(crate) async fn too_many_at_once<M: Module>(scene: &mut Scene<M>, tables: &str) {
+/// Six calls at once of each operation that limits them, while the tables that it reads in its turn are locked: two are
+/// refused.
+pub(crate) async fn too_many_at_once<M: Module>(scene: &mut Scene<M>, tables: fn(&str) -> &'static str) {
     let limited = scene.operations().into_iter().filter(|(_, documented)| documented.contains(&429));
     for (operation, _) in limited.collect::<Vec<_>>() {
         let owner = scene.platform.owner();
         let mut held = owner.begin().await.expect("a transaction");
-        let lock = format!("LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE");
+        let lock = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", tables(&operation));
         sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the owner may");
         let (company, call) = (scene.company.clone(), scene.sample(&operation));
         let mut asked: FuturesUnordered<_> =

@@ -65,6 +65,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     let admitted = admission::admit_sharing(&app, call).await?;
+    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
     let (status, page) = both(query.optional_word("status", Status::WORDS), query.page())?;
     let mut found = store::list(&app.core.pool, &admitted, status, page).await?;
     let names = names::of_members(&app, &admitted, found.items.iter().map(|one| one.member_id)).await;

@@ -20,6 +20,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     let admitted = admission::admit(&app, call).await?;
+    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
     let (which, page) = both(query.word("status", Which::WORDS, Which::All), query.page())?;
     Ok(uncached(Data(store::list(&app.core.pool, &admitted, which, page).await?)))
 }

@@ -47,12 +47,15 @@ pub(super) async fn list(
     let rows = |limit: i64, offset: i64| {
         sqlx::query_as!(
             Row,
-            r#"SELECT id, document_id, version, body, author, created_at, resolved_at, resolved_by,
-                 count(*) OVER () AS "total!"
-               FROM docs.comments
-               WHERE company_id = $1 AND document_id = $2
-                 AND ($3::bool IS NULL OR (resolved_at IS NOT NULL) = $3)
-               ORDER BY created_at, id LIMIT $4 OFFSET $5"#,
+            r#"WITH listed AS NOT MATERIALIZED (
+                 SELECT id, created_at FROM docs.comments
+                 WHERE company_id = $1 AND document_id = $2
+                   AND ($3::bool IS NULL OR (resolved_at IS NOT NULL) = $3))
+               SELECT c.id, c.document_id, c.version, c.body, c.author, c.created_at, c.resolved_at, c.resolved_by,
+                 (SELECT count(*) FROM listed) AS "total!"
+               FROM (SELECT id, created_at FROM listed ORDER BY created_at, id LIMIT $4 OFFSET $5) p
+                 JOIN docs.comments c ON c.id = p.id
+               ORDER BY p.created_at, p.id"#,
             admitted.company.as_uuid(),
             admitted.gist.id.as_uuid(),
             match which {

@@ -191,11 +191,9 @@ async fn visible(
     let (member, positions, groups) = MemberContext::columns(selection.looker.member);
     let found = reachable!(
         r#"restricted AS MATERIALIZED (
-             SELECT d.id, d.updated_at
-             FROM (SELECT DISTINCT document_id AS id FROM opened WHERE document_id IS NOT NULL) o CROSS JOIN LATERAL (
-               SELECT id, updated_at FROM docs.documents
-               WHERE company_id = $1 AND id = o.id AND state = 'active' AND general_access = 'restricted'
-                 AND ($7::bool OR owner_kc_sub <> $2) OFFSET 0) d
+             SELECT id, updated_at FROM docs.documents
+               WHERE company_id = $1 AND id = ANY(ARRAY(SELECT document_id FROM opened WHERE document_id IS NOT NULL))
+                 AND state = 'active' AND general_access = 'restricted' AND ($7::bool OR owner_kc_sub <> $2)
              UNION SELECT d.id, d.updated_at FROM within w CROSS JOIN LATERAL (
                SELECT id, updated_at FROM docs.documents
                WHERE company_id = $1 AND folder_id = w.folder_id AND state = 'active' AND general_access = 'restricted'
@@ -232,10 +230,10 @@ async fn visible(
 }
 
 /// Filters the same documents and, depending on the view, the caller's own in the trash. What the caller may see is
-/// read with its titles from the list's indexes. How texts are searched depends on the words: when the caller may see
-/// at most 500 documents, or a sample finds the words in more than half of them, each text is read. Otherwise the
-/// full-text index gives all texts of the company that contain the words, unless these are more than twice as many as
-/// the caller's documents; then each text is read as well.
+/// read with its titles from the list's indexes. How texts are searched depends on the words. The full-text index gives
+/// all texts of the company that contain them. Each text that the caller may see is read instead when these are at most
+/// 500, when a sample of the company's latest documents says that more texts than that contain the words, and when the
+/// index has given more than twice as many.
 async fn some_of_visible(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -246,11 +244,10 @@ async fn some_of_visible(
     let (member, positions, groups) = MemberContext::columns(selection.looker.member);
     let found = reachable!(
         r#"reached AS MATERIALIZED (
-             SELECT d.id, d.updated_at, d.title
-             FROM (SELECT DISTINCT document_id AS id FROM opened WHERE document_id IS NOT NULL) o CROSS JOIN LATERAL (
-               SELECT id, updated_at, title FROM docs.documents
-               WHERE company_id = $1 AND id = o.id AND state = $8 AND ($7::bool OR owner_kc_sub <> $2)
-                 AND ($10::uuid IS NULL OR folder_id = $10) AND (NOT $11::bool OR is_template) OFFSET 0) d
+             SELECT id, updated_at, title FROM docs.documents
+               WHERE company_id = $1 AND id = ANY(ARRAY(SELECT document_id FROM opened WHERE document_id IS NOT NULL))
+                 AND state = $8 AND ($7::bool OR owner_kc_sub <> $2)
+                 AND ($10::uuid IS NULL OR folder_id = $10) AND (NOT $11::bool OR is_template)
              UNION SELECT d.id, d.updated_at, d.title FROM within w CROSS JOIN LATERAL (
                SELECT id, updated_at, title FROM docs.documents
                WHERE company_id = $1 AND folder_id = w.folder_id AND state = $8 AND ($7 OR owner_kc_sub <> $2)
@@ -264,8 +261,12 @@ async fn some_of_visible(
                  AND ($10 IS NULL OR folder_id = $10) AND (NOT $11 OR is_template)),
            size AS MATERIALIZED (SELECT count(*) AS documents FROM reached),
            is_common AS MATERIALIZED (
-             SELECT (SELECT documents <= 500 FROM size) OR count(*) FILTER (WHERE c.is_hit) * 2 > count(*) AS value
-             FROM (SELECT id FROM reached WHERE $9::text IS NOT NULL LIMIT 64) r CROSS JOIN LATERAL (
+             SELECT (SELECT documents <= 500 FROM size)
+               OR count(*) FILTER (WHERE c.is_hit)
+                 * coalesce((SELECT active + trashed FROM docs.document_counts WHERE company_id = $1), 0)
+                 > count(*) * (SELECT documents FROM size) AS value
+             FROM (SELECT id FROM docs.documents WHERE $9::text IS NOT NULL AND company_id = $1 AND state = 'active'
+               ORDER BY updated_at DESC, id LIMIT 64) r CROSS JOIN LATERAL (
                SELECT search @@ (SELECT websearch_to_tsquery('simple', $14)) AS is_hit FROM docs.contents
                WHERE document_id = r.id OFFSET 0) c),
            few AS MATERIALIZED (
@@ -276,11 +277,14 @@ async fn some_of_visible(
            each AS MATERIALIZED (
              SELECT $9 IS NOT NULL AND (value OR (SELECT count(*) FROM few) > 2 * (SELECT documents FROM size)) AS is_read
              FROM is_common),
+           matched AS MATERIALIZED (
+             SELECT document_id FROM docs.contents
+             WHERE (SELECT is_read FROM each) AND document_id = ANY(ARRAY(SELECT id FROM reached))
+               AND search @@ (SELECT websearch_to_tsquery('simple', $14))),
            wanted AS MATERIALIZED (
              SELECT id, updated_at FROM reached r
              WHERE $9 IS NULL OR strpos(lower(r.title), (SELECT lower($9))) > 0
-               OR CASE WHEN (SELECT is_read FROM each)
-                  THEN (SELECT c.search @@ (SELECT websearch_to_tsquery('simple', $14)) FROM docs.contents c WHERE c.document_id = r.id)
+               OR CASE WHEN (SELECT is_read FROM each) THEN r.id IN (SELECT document_id FROM matched)
                   ELSE r.id IN (SELECT document_id FROM few) END),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $12 OFFSET $13),

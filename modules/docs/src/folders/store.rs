@@ -69,11 +69,15 @@ pub(super) async fn list(
                    WHERE NOT $2 AND f.company_id = $1 AND f.owner_kc_sub = $4),
                visible AS MATERIALIZED (
                  SELECT DISTINCT a.folder_id AS id
-                 FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id
-                 UNION ALL SELECT f.id FROM docs.folders f WHERE $2 AND f.company_id = $1)
-               SELECT f.id, f.company_id, f.name, f.parent_id, f.owner_kc_sub, f.owner_member_id, f.owner_label,
-                 f.created_at, f.updated_at, count(*) OVER () AS "total!"
-               FROM visible v JOIN docs.folders f ON f.id = v.id
+                 FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id),
+               listed AS (
+                 SELECT f.* FROM visible v CROSS JOIN LATERAL (
+                   SELECT * FROM docs.folders WHERE id = v.id OFFSET 0) f
+                 UNION ALL SELECT * FROM docs.folders WHERE $2 AND company_id = $1)
+               SELECT f.id AS "id!", f.company_id AS "company_id!", f.name AS "name!", f.parent_id,
+                 f.owner_kc_sub AS "owner_kc_sub!", f.owner_member_id AS "owner_member_id!", f.owner_label,
+                 f.created_at AS "created_at!", f.updated_at AS "updated_at!", count(*) OVER () AS "total!"
+               FROM listed f
                WHERE f.company_id = $1 AND f.state = 'active' AND ($3::uuid IS NULL OR f.parent_id = $3)
                ORDER BY f.name, f.id LIMIT $8 OFFSET $9"#,
             permit.company.as_uuid(),

@@ -12,8 +12,8 @@ use crate::{App, access_requests, admission};
 /// Requests for access, and the folders that the document has been in, are told to those who share it: they list its
 /// requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
-    let _turn = app.core.read_limit.enter(&call.subject).await?;
     let admitted = admission::admit_trashed(&app, call).await?;
+    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
     let subject = subject_of(admitted.gist.id);
     let mut entries = admitted.history_without(&app.core, &subject, &[]).await?;
     if entries.iter().any(|entry| is_request(entry) || names_folder(entry))

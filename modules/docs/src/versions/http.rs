@@ -19,6 +19,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     let admitted = admission::admit(&app, call).await?;
+    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
     Ok(uncached(Data(store::list(&app.core.pool, &admitted, query.page()?).await?)))
 }
 

@@ -212,6 +212,18 @@ async fn nothing_is_read_with_a_right_that_was_taken_away_since_its_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_went_into_the_trash_since_the_decision_is_read_by_its_managers_only() {
+    let world = World::of(7).await;
+    for (who, status) in [(2, 404), (1, 200)] {
+        let (document, ..) = shared_document(&world).await;
+        let trashed = world.on(0, "DELETE", &document, "", None);
+        let read = world.on(who, "GET", &document, "", None);
+        let (read, trashed) = Box::pin(world.meanwhile(who, read, trashed)).await;
+        assert_eq!((trashed.status, read.status), (200, status), "{}", read.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_still_allowed_is_written_and_decided_again_only_after_a_change() {
     let world = World::of(7).await;
     // Person 2 has a share already.
