@@ -154,6 +154,40 @@ pub(crate) async fn lock_active(
     subject(&found.fetch_optional(conn).await?.ok_or_else(unknown)?)
 }
 
+/// Keeps a folder from being deleted until the transaction ends, while one of its shares changes.
+///
+/// # Errors
+/// 404 when there is no such active folder.
+pub(crate) async fn hold_active(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: FolderId,
+) -> Result<(), ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR SHARE",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    found.fetch_optional(conn).await?.map(drop).ok_or_else(unknown)
+}
+
+/// Locks a folder that moves until the transaction ends, so that it is not deleted meanwhile.
+///
+/// # Errors
+/// 404 when there is no such active folder.
+pub(crate) async fn lock_moved(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: FolderId,
+) -> Result<(), ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR NO KEY UPDATE",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    found.fetch_optional(conn).await?.map(drop).ok_or_else(unknown)
+}
+
 /// The number of folders that a subject owns.
 pub(super) async fn owned(
     conn: &mut PgConnection,

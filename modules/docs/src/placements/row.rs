@@ -17,6 +17,7 @@ use crate::documents::rules::{State, trashed};
 use crate::documents::store as documents;
 use crate::folders::row::object;
 use crate::folders::rules::FolderId;
+use crate::folders::store as folders;
 
 /// A document or folder in a folder.
 #[derive(Clone, Debug)]
@@ -97,6 +98,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         if let Child::Folder(moved) = self.0.child {
             store::lock_folders(tx.conn(), self.0.company).await?;
+            folders::lock_moved(tx.conn(), self.0.company, moved).await?;
             check_size(store::extent(tx.conn(), self.0.company, moved).await?.1)?;
         }
         store::follow(tx.conn(), self.0.company, self.0.child, None).await
@@ -235,6 +237,7 @@ async fn check(
     check_decision(tx, company, child, decided).await?;
     if let Child::Folder(moved) = child {
         store::lock_folders(tx.conn(), company).await?;
+        folders::lock_moved(tx.conn(), company, moved).await?;
         store::site(tx.conn(), company, parent, Some(moved)).await?.check()?;
     }
     store::lock_parent(tx.conn(), company, parent).await

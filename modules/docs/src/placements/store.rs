@@ -216,7 +216,8 @@ pub(crate) async fn index(
     Ok(())
 }
 
-/// Keeps a folder from being deleted until the transaction ends.
+/// Keeps a folder from being deleted until the transaction ends. Waits for a deletion that has begun: `FOR KEY SHARE`
+/// would not, because only the state changes.
 ///
 /// # Errors
 /// 422 `FOLDER_UNKNOWN` for a folder that does not exist or is being deleted.
@@ -226,7 +227,7 @@ pub(crate) async fn lock_parent(
     folder: FolderId,
 ) -> Result<(), ApiError> {
     let found = sqlx::query_scalar!(
-        "SELECT id FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR KEY SHARE",
+        "SELECT id FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR SHARE",
         company.as_uuid(),
         folder.as_uuid()
     );

@@ -75,12 +75,17 @@ async fn take_parted(app: &App, of_company: &[Grantee]) -> Result<(), ApiError> 
     let parted = app.org.parted(company, &rows, &correlation).await?;
     for (grantee, _) in of_company.iter().zip(parted).filter(|(_, parted)| *parted) {
         loop {
-            let shares = store::of_grantee(&app.core.pool, grantee, BATCH).await?;
-            if shares.is_empty() {
-                break;
+            let mut taken = 0;
+            for id in store::of_grantee(&app.core.pool, grantee, BATCH).await? {
+                match app.two_store().withdraw::<Relinked>(id, &withdrawal).await {
+                    Ok(()) => taken += 1,
+                    // The share is deleted with its folder.
+                    Err(ApiError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
-            for id in shares {
-                app.two_store().withdraw::<Relinked>(id, &withdrawal).await?;
+            if taken == 0 {
+                break;
             }
         }
     }
@@ -217,6 +222,7 @@ impl TupleRow for Relinked {
     }
 
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::hold_target(tx, &self.share).await?;
         store::set_revoked(tx, &self.share, Some(REASON)).await
     }
 

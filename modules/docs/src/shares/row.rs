@@ -98,11 +98,12 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     }
 
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        store::set_revoked(tx, &self.0, None).await
+        store::hold_target(tx, &self.0).await?;
+        self.rejecting(tx).await
     }
 
     async fn rejecting(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        self.revoking(tx).await
+        store::set_revoked(tx, &self.0, None).await
     }
 
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
@@ -146,6 +147,7 @@ impl<const AS_MANAGER: bool> Exchange for ChangeRole<AS_MANAGER> {
             return Ok(false);
         }
         self.right.admit(row, tx).await?;
+        store::hold_target(tx, &row.0).await?;
         store::set_next_role(tx.conn(), &row.0, self.role).await?;
         Ok(true)
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::rules::{Share, ShareId, ShareRole, Target};
 use crate::documents::rights;
 use crate::documents::rules::DocumentId;
+use crate::folders;
 use crate::folders::rules::FolderId;
 use crate::store::subject;
 
@@ -316,6 +317,18 @@ pub(super) async fn set_revoked(
     .execute(tx.conn())
     .await?;
     Ok(())
+}
+
+/// Keeps the folder that is shared from being deleted until the transaction ends, so that no tuple of a share comes or
+/// goes after the folder's.
+///
+/// # Errors
+/// 404 when the folder is being deleted.
+pub(super) async fn hold_target(tx: &mut AuditedTx, share: &Share) -> Result<(), ApiError> {
+    match share.target {
+        Target::Document(_) => Ok(()),
+        Target::Folder(id) => folders::store::hold_active(tx.conn(), share.company, id).await,
+    }
 }
 
 /// Notes that a share gives less than before.

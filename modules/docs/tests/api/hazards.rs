@@ -211,6 +211,34 @@ async fn hazard_a_folder_is_deleted_while_something_comes_into_it() {
 }
 
 #[tokio::test]
+async fn hazard_a_folder_is_deleted_while_something_is_made_in_it() {
+    let world = World::of(3).await;
+    for round in 0..testkit::races() {
+        for what in ["/documents", "/folders", "move"] {
+            let folder = world.folder(1, "Gone", None).await;
+            let (path, body) = match what {
+                "/documents" => (what.to_owned(), json!({ "title": "New", "folderId": folder })),
+                "/folders" => (what.to_owned(), json!({ "name": "New", "parentId": folder })),
+                _ => {
+                    let moved = world.folder(1, "Moved", None).await;
+                    (format!("/folders/{moved}/move"), json!({ "parentId": folder }))
+                }
+            };
+            let tail = format!("/folders/{folder}");
+            let (put, deleted) =
+                tokio::join!(world.ask(1, "POST", &path, Some(body)), world.ask(1, "DELETE", &tail, None));
+            let case = format!("round {round}, {what}: {} {}", put.text, deleted.text);
+            let is_in = matches!(put.status, 200 | 201);
+            assert!(is_in || matches!(put.status, 403 | 404 | 422), "{case}");
+            let expected = if is_in { (409, "FOLDER_NOT_EMPTY") } else { (200, "") };
+            assert_eq!((deleted.status, deleted.code()), expected, "{case}");
+            let read = world.ask(1, "GET", &tail, None).await;
+            assert_eq!(read.status, if is_in { 200 } else { 404 }, "{case}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn hazard_many_change_the_role_of_one_share() {
     let world = World::of(4).await;
     let document = world.document(1, "Plan").await;

@@ -6,7 +6,7 @@ use testkit::Reply;
 use crate::world::{World, id};
 
 /// How many statements wait for a lock.
-async fn waiting(world: &World, count: i64) {
+pub(crate) async fn waiting(world: &World, count: i64) {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while world.count(sql).await < count {}
 }
