@@ -82,12 +82,14 @@ async fn rows(
     let is_filtered = selection.search.is_some() || selection.folder.is_some() || selection.templates;
     // Most of these statements fix the order of their steps, so a generic plan suits any values, and custom planning
     // would take longer than execution; JIT compilation or parallel workers would cost a hundred times as much. For a
-    // manager's filtered list, the best index depends on the filter, so it gets a custom plan.
+    // manager's filtered list, the best index depends on the filter, so it gets a custom plan. A statement that takes a second
+    // is cancelled (503), because the lists of other callers wait for its turn.
     let plan =
         if selection.view.is_managers() && is_filtered { "force_custom_plan" } else { "force_generic_plan" };
     sqlx::query!(
         "SELECT set_config('plan_cache_mode', $1, true) AS planned, set_config('enable_seqscan', 'off', true) AS scanned,
-           set_config('jit', 'off', true) AS compiled, set_config('max_parallel_workers_per_gather', '0', true) AS shared",
+           set_config('jit', 'off', true) AS compiled, set_config('max_parallel_workers_per_gather', '0', true) AS shared,
+           set_config('statement_timeout', '1000', true) AS timed",
         plan
     )
     .fetch_one(&mut *tx)
