@@ -181,9 +181,10 @@ async fn own(
     found.fetch_all(conn).await
 }
 
-/// Documents open to the caller through a share, a folder, general access or, depending on the view, ownership. Shared
-/// documents are few enough to read each. Documents open through general access may be most of the company's, so they
-/// are read in the list's order, and their number is kept in `document_counts`.
+/// Documents open to the caller through a share, a folder, general access or, depending on the view, ownership. Documents
+/// that are shared one by one are few enough to read each. Those of a folder, and those open through general access, may be
+/// many, so they are read in the list's order; the former are counted in an index, the number of the latter is kept in
+/// `document_counts`.
 async fn visible(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -192,28 +193,34 @@ async fn visible(
 ) -> sqlx::Result<Vec<Row>> {
     let (member, positions, groups) = MemberContext::columns(selection.looker.member);
     let found = reachable!(
-        r#"restricted AS MATERIALIZED (
+        r#"single AS MATERIALIZED (
              SELECT id, updated_at FROM docs.documents
                WHERE company_id = $1 AND id = ANY(ARRAY(SELECT document_id FROM opened WHERE document_id IS NOT NULL))
                  AND state = 'active' AND general_access = 'restricted' AND ($7::bool OR owner_kc_sub <> $2)
-             UNION SELECT d.id, d.updated_at FROM within w CROSS JOIN LATERAL (
-               SELECT id, updated_at FROM docs.documents
-               WHERE company_id = $1 AND folder_id = w.folder_id AND state = 'active' AND general_access = 'restricted'
-                 AND ($7 OR owner_kc_sub <> $2) OFFSET 0) d
+                 AND (folder_id IS NULL OR folder_id NOT IN (SELECT folder_id FROM within))
              UNION SELECT id, updated_at FROM docs.documents
-               WHERE $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
-                 AND general_access = 'restricted'),
+               WHERE $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active' AND general_access = 'restricted'
+                 AND (folder_id IS NULL OR folder_id NOT IN (SELECT folder_id FROM within))),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM (
-               SELECT id, updated_at FROM restricted
+               SELECT id, updated_at FROM single
+               UNION ALL SELECT d.id, d.updated_at FROM within w CROSS JOIN LATERAL (
+                 SELECT id, updated_at FROM docs.documents
+                 WHERE company_id = $1 AND folder_id = w.folder_id AND state = 'active'
+                   AND general_access = 'restricted' AND ($7 OR owner_kc_sub <> $2)
+                 ORDER BY updated_at DESC, id LIMIT $8::bigint + $9::bigint) d
                UNION ALL (
                  SELECT id, updated_at FROM docs.documents
                  WHERE company_id = $1 AND general_access <> 'restricted' AND state = 'active'
                    AND ($7 OR owner_kc_sub <> $2)
-                 ORDER BY updated_at DESC, id LIMIT $8::bigint + $9::bigint)) each
+                 ORDER BY updated_at DESC, id LIMIT $8 + $9)) each
              ORDER BY updated_at DESC, id LIMIT $8 OFFSET $9),
            length AS MATERIALIZED (
-             SELECT (SELECT count(*) FROM restricted)
+             SELECT (SELECT count(*) FROM single)
+               + (SELECT count(*) FROM within w CROSS JOIN LATERAL (
+                   SELECT FROM docs.documents
+                   WHERE company_id = $1 AND folder_id = w.folder_id AND state = 'active'
+                     AND general_access = 'restricted' AND ($7 OR owner_kc_sub <> $2) OFFSET 0) d)
                + coalesce((SELECT open FROM docs.document_counts WHERE company_id = $1), 0)
                - (SELECT count(*) FROM docs.documents
                   WHERE NOT $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
