@@ -133,6 +133,14 @@ pub(super) async fn requests(scene: &mut Scene) {
     deactivated(scene, true).await;
     scene.refused(Who::Admin, 422, "PRINCIPAL_UNKNOWN", ACCEPT, two(&document, &request)).await;
     deactivated(scene, false).await;
+    let former =
+        format!("UPDATE docs.access_requests SET kc_sub = kc_sub || '-former' WHERE id = '{request}'");
+    scene.execute(former).await;
+    scene.refused(Who::Admin, 409, "MEMBER_RELINKED", ACCEPT, two(&document, &request)).await;
+    let again = format!(
+        "UPDATE docs.access_requests SET kc_sub = replace(kc_sub, '-former', '') WHERE id = '{request}'"
+    );
+    scene.execute(again).await;
     scene.expect(Who::Admin, 200, ACCEPT, two(&document, &request)).await;
 }
 
