@@ -200,7 +200,9 @@ impl<const AS_MANAGER: bool> Guard<Moved<AS_MANAGER>> for Decided {
         match *self {
             Self::Subfolder(parent) if row.0.parent != parent => Err(moves()),
             Self::Subfolder(_) => Ok(()),
-            _ => check_decision(tx, row.0.company, row.0.child, *self).await,
+            Self::Document { .. } | Self::Folder => {
+                check_decision(tx, row.0.company, row.0.child, *self).await
+            }
         }
     }
 }
