@@ -27,8 +27,9 @@ tokio::task_local! {
     static SAID: Cell<Said>;
 }
 
+/// What the database reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Said {
+pub(crate) struct Said {
     /// A transaction was aborted in favour of another.
     gave_way: bool,
     /// A transaction was committed.
@@ -51,7 +52,7 @@ fn note(change: impl FnOnce(Said) -> Said) {
 }
 
 /// Runs the work and returns it with what the database reported meanwhile.
-async fn watched<T>(work: impl Future<Output = T>) -> (T, Said) {
+pub(crate) async fn watched<T>(work: impl Future<Output = T>) -> (T, Said) {
     SAID.scope(Cell::default(), async {
         let done = work.await;
         (done, SAID.with(Cell::get))
@@ -62,6 +63,14 @@ async fn watched<T>(work: impl Future<Output = T>) -> (T, Said) {
 impl Said {
     const fn may_be_repeated(self) -> bool {
         self.gave_way && !self.committed
+    }
+
+    /// Records here what was reported to a task of its own.
+    pub(crate) fn note(self) {
+        note(|said| Self {
+            gave_way: said.gave_way || self.gave_way,
+            committed: said.committed || self.committed,
+        });
     }
 }
 

@@ -10,11 +10,12 @@ use super::{
 };
 use crate::clients::grants::GrantRefused;
 use crate::contention::retried;
-use crate::{ApiError, CompanyCall};
+use crate::{ApiError, AuditedTx, CompanyCall};
 
 /// Where the first phase of an exchange ended.
 enum Begun<R> {
-    UnderWay,
+    /// With the transaction to commit if this call began it.
+    UnderWay(Option<Box<AuditedTx>>),
     /// The row already stands for the new tuples.
     Done(R),
 }
@@ -34,10 +35,11 @@ impl TwoStore {
         change: &E,
     ) -> Result<E::Row, ApiError> {
         for _ in 0..ROUNDS {
-            if let Begun::Done(row) = self.begin_exchange(call, id, change).await? {
-                return Ok(row);
-            }
-            if let Some(row) = self.swapped(call, id, change).await? {
+            let begun = match self.begin_exchange(call, id, change).await? {
+                Begun::UnderWay(begun) => begun,
+                Begun::Done(row) => return Ok(row),
+            };
+            if let Some(row) = self.swapped(call, id, change, begun).await? {
                 return Ok(row);
             }
         }
@@ -57,8 +59,7 @@ impl TwoStore {
         let row = E::Row::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<E::Row>)?;
         if moved {
             if change.begin(&row, &mut tx).await? {
-                tx.commit_phase().await?;
-                return Ok(Begun::UnderWay);
+                return Ok(Begun::UnderWay(Some(Box::new(tx))));
             }
             tx.unchanged().await?;
             return Ok(Begun::Done(row));
@@ -66,24 +67,26 @@ impl TwoStore {
         let state = lock::state::<E::Row>(tx.conn(), call.company, id).await?;
         tx.unchanged().await?;
         match state {
-            Some(RowState::Exchanging { .. }) if change.is_under_way(&row) => Ok(Begun::UnderWay),
+            Some(RowState::Exchanging { .. }) if change.is_under_way(&row) => Ok(Begun::UnderWay(None)),
             Some(RowState::Exchanging { .. } | RowState::Revoking { .. }) => Err(changes()),
             // Another request has settled the row since; the next round handles it.
-            Some(RowState::Active) => Ok(Begun::UnderWay),
+            Some(RowState::Active) => Ok(Begun::UnderWay(None)),
             Some(state) if is_pending_but_removable::<E::Row>(state) => Err(changes()),
             Some(RowState::Pending { .. }) | None => Err(not_found::<E::Row>()),
         }
     }
 
-    /// Runs [`Self::swap`] to its end.
+    /// Commits the first phase and runs [`Self::swap`] to its end.
     async fn swapped<E: Exchange>(
         &self,
         call: &CompanyCall,
         id: Uuid,
         change: &E,
+        begun: Option<Box<AuditedTx>>,
     ) -> Result<Option<E::Row>, ApiError> {
         let (store, call, change) = (self.clone(), call.clone(), change.clone());
-        to_the_end(async move { retried(|| Box::pin(store.swap(&call, id, &change))).await }).await
+        let phase = async move { retried(|| Box::pin(store.swap(&call, id, &change))).await };
+        to_the_end(begun, phase).await
     }
 
     /// Changes the tuples, then the row. `None` when another request settled the row or began another change of it.

@@ -14,6 +14,8 @@
 //!   the row.
 //! - **Resumable.** After a crash at any point, or when authz did not answer, the same request resumes the row from its
 //!   current state. Asking authz again changes nothing.
+//! - **To the end.** The first phase is committed in a task of its own, which then runs the second one: a client that
+//!   hangs up before the commit begins has changed nothing, and later it interrupts nothing.
 //! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the
 //!   row waits for a repeat of the request or for the sweep.
 //! - **Swept.** [`TwoStore::sweep`] settles rows that no request resumed. It has no bearer, so it grants no tuple: it
@@ -51,7 +53,7 @@ use uuid::Uuid;
 use self::lock::{Locked, RowState};
 use crate::clients::authz::AuthzClient;
 use crate::clients::grants::GrantRefused;
-use crate::contention::retried;
+use crate::contention::{retried, watched};
 use crate::idempotency::{self, Attempt, Claim, Once, Replay};
 use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created};
 
@@ -258,7 +260,8 @@ enum Granted<R> {
 
 /// Where the first phase of a create ended.
 enum Begun {
-    Row(Uuid),
+    /// The row, and the transaction to commit if this call wrote to it.
+    Row(Uuid, Option<Box<AuditedTx>>),
     Answered(Replay),
 }
 
@@ -281,11 +284,11 @@ impl TwoStore {
         new: &N,
     ) -> Result<Once<<N::Row as TupleRow>::Shown>, ApiError> {
         for _ in 0..ROUNDS {
-            let id = match self.begin(call, attempt, new).await? {
-                Begun::Row(id) => id,
+            let (id, begun) = match self.begin(call, attempt, new).await? {
+                Begun::Row(id, begun) => (id, begun),
                 Begun::Answered(replay) => return Ok(Once::Again(replay)),
             };
-            match (self.granted::<N::Row>(call, id, attempt).await?, attempt) {
+            match (self.granted::<N::Row>(call, id, attempt, begun).await?, attempt) {
                 (Granted::Now(row), _) => return Ok(Once::First(Created(row.shown()))),
                 (Granted::Before(row), Some(attempt)) => return self.answer(call, attempt, id, &row).await,
                 (Granted::Before(_), None) | (Granted::Gone, _) => {}
@@ -314,15 +317,15 @@ impl TwoStore {
         guard: &impl Guard<R>,
     ) -> Result<R, ApiError> {
         for _ in 0..ROUNDS {
-            self.begin_removal::<R>(call, id, guard).await?;
-            if let Some(row) = self.revoked::<R>(call, id).await? {
+            let begun = self.begin_removal::<R>(call, id, guard).await?;
+            if let Some(row) = self.revoked::<R>(call, id, begun).await? {
                 return Ok(row);
             }
         }
         Err(ApiError::unavailable("postgres"))
     }
 
-    /// The first phase: commits the row together with the claim of the key.
+    /// The first phase: writes the row together with the claim of the key.
     async fn begin<N: NewRow>(
         &self,
         call: &CompanyCall,
@@ -341,7 +344,7 @@ impl TwoStore {
             }
             Claim::Resume(id) if N::Row::find(tx.conn(), call.company, id).await?.is_some() => {
                 tx.unchanged().await?;
-                return Ok(Begun::Row(id));
+                return Ok(Begun::Row(id, None));
             }
             // The claim's row was never granted and is gone: nothing was done under this key.
             Claim::Resume(_) | Claim::Ours => {}
@@ -350,26 +353,32 @@ impl TwoStore {
         if let Some(attempt) = attempt {
             idempotency::hold(&mut tx, attempt, id).await?;
         }
-        tx.commit_phase().await?;
-        Ok(Begun::Row(id))
+        Ok(Begun::Row(id, Some(Box::new(tx))))
     }
 
-    /// Runs [`Self::grant`] to its end.
+    /// Commits the first phase and runs [`Self::grant`] to its end.
     async fn granted<R: TupleRow>(
         &self,
         call: &CompanyCall,
         id: Uuid,
         attempt: Option<&Attempt>,
+        begun: Option<Box<AuditedTx>>,
     ) -> Result<Granted<R>, ApiError> {
         let (store, call, attempt) = (self.clone(), call.clone(), attempt.cloned());
-        to_the_end(async move { retried(|| Box::pin(store.grant::<R>(&call, id, attempt.as_ref()))).await })
-            .await
+        let phase = async move { retried(|| Box::pin(store.grant::<R>(&call, id, attempt.as_ref()))).await };
+        to_the_end(begun, phase).await
     }
 
-    /// Runs [`Self::revoke`] to its end.
-    async fn revoked<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
+    /// Commits the first phase and runs [`Self::revoke`] to its end.
+    async fn revoked<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        begun: Option<Box<AuditedTx>>,
+    ) -> Result<Option<R>, ApiError> {
         let (store, call) = (self.clone(), call.clone());
-        to_the_end(async move { retried(|| Box::pin(store.revoke::<R>(&call, id))).await }).await
+        let phase = async move { retried(|| Box::pin(store.revoke::<R>(&call, id))).await };
+        to_the_end(begun, phase).await
     }
 
     /// The second phase: changes the tuples, then commits the row, its audit row and the stored response together.
@@ -431,28 +440,28 @@ impl TwoStore {
         Ok(Once::First(Created(shown)))
     }
 
-    /// Moves the row from `active` to `revoking`, once; resumes a `revoking` row. A `pending` row that can be removed keeps
-    /// its state until [`Self::revoke`] holds its lock.
+    /// Moves the row from `active` to `revoking`, once, and returns the transaction; resumes a `revoking` row. A `pending`
+    /// row that can be removed keeps its state until [`Self::revoke`] holds its lock.
     async fn begin_removal<R: TupleRow>(
         &self,
         call: &CompanyCall,
         id: Uuid,
         guard: &impl Guard<R>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Option<Box<AuditedTx>>, ApiError> {
         let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
         let row = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
         if lock::leave_active::<R>(&mut tx, call.company, id, R::STATES.revoking).await? {
             row.revoking(&mut tx).await?;
             guard.admit(&row, &mut tx).await?;
-            return tx.commit_phase().await;
+            return Ok(Some(Box::new(tx)));
         }
         let state = lock::state::<R>(tx.conn(), call.company, id).await?;
         tx.unchanged().await?;
         match state {
             // Nothing relies on a row that was never confirmed, so the guard is not asked.
-            Some(state) if is_pending_but_removable::<R>(state) => Ok(()),
+            Some(state) if is_pending_but_removable::<R>(state) => Ok(None),
             // Either this resumes the row, or another request made it `active` again and the next round handles it.
-            Some(RowState::Revoking { .. } | RowState::Active) => Ok(()),
+            Some(RowState::Revoking { .. } | RowState::Active) => Ok(None),
             Some(RowState::Exchanging { .. }) => Err(changes()),
             Some(RowState::Pending { .. }) | None => Err(not_found::<R>()),
         }
@@ -500,16 +509,25 @@ impl TwoStore {
     }
 }
 
-/// Runs a second phase in a task of its own. A handler is dropped when its client hangs up or its time is over, and a row
-/// between its tuples and its last commit is shown by no list.
+/// Commits the first phase and runs the second one, in a task of its own. A handler is dropped when its client hangs up
+/// or its time is over, even while it commits, and a row between its tuples and its last commit is shown by no list.
 async fn to_the_end<T: Send + 'static>(
+    begun: Option<Box<AuditedTx>>,
     phase: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {
+    let work = watched(async move {
+        if let Some(tx) = begun {
+            tx.commit_phase().await?;
+        }
+        phase.await
+    });
     let task = match Scope::present() {
-        Some(scope) => tokio::spawn(scope.around(phase)),
-        None => tokio::spawn(phase),
+        Some(scope) => tokio::spawn(scope.around(work)),
+        None => tokio::spawn(work),
     };
-    task.await.map_err(ApiError::internal)?
+    let (done, said) = task.await.map_err(ApiError::internal)?;
+    said.note();
+    done
 }
 
 /// 409: repeating the same change settles it.

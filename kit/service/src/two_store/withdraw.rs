@@ -7,7 +7,7 @@ use contract::id::CompanyId;
 use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
-use super::{ROUNDS, TupleRow, TwoStore, finish_refused};
+use super::{ROUNDS, TupleRow, TwoStore, finish_refused, to_the_end};
 use crate::clients::grants::{GrantRefused, Taken};
 use crate::contention::retried;
 use crate::{ApiError, AuditedTx};
@@ -40,8 +40,8 @@ impl TwoStore {
     /// requests change the row for longer than the lock timeout.
     pub async fn withdraw<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<(), ApiError> {
         for _ in 0..ROUNDS {
-            self.begin_withdrawal::<R>(id, withdrawal).await?;
-            match retried(|| Box::pin(self.take::<R>(id, withdrawal))).await? {
+            let begun = self.begin_withdrawal::<R>(id, withdrawal).await?;
+            match self.taken::<R>(id, withdrawal, begun).await? {
                 Ended::Gone => return Ok(()),
                 Ended::Again => {}
             }
@@ -49,21 +49,38 @@ impl TwoStore {
         Err(ApiError::unavailable("postgres"))
     }
 
-    /// Moves the row from `active` to `revoking`, once.
+    /// Moves the row from `active` to `revoking`, once, and returns the transaction.
     async fn begin_withdrawal<R: TupleRow>(
         &self,
         id: Uuid,
         withdrawal: &Withdrawal<'_>,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Option<Box<AuditedTx>>, ApiError> {
         let mut tx = self.begin_as(withdrawal).await?;
         let company = withdrawal.company;
         if !lock::leave_active::<R>(&mut tx, company, id, R::STATES.revoking).await? {
-            return tx.unchanged().await;
+            tx.unchanged().await?;
+            return Ok(None);
         }
         let row = R::find(tx.conn(), company, id).await?;
         let row = row.ok_or_else(|| ApiError::internal("a row that was just changed is missing"))?;
         row.revoking(&mut tx).await?;
-        tx.commit_phase().await
+        Ok(Some(Box::new(tx)))
+    }
+
+    /// Commits the first phase and runs [`Self::take`] to its end.
+    async fn taken<R: TupleRow>(
+        &self,
+        id: Uuid,
+        withdrawal: &Withdrawal<'_>,
+        begun: Option<Box<AuditedTx>>,
+    ) -> Result<Ended, ApiError> {
+        let Withdrawal { company, actor, reason, correlation } = *withdrawal;
+        let (store, correlation) = (self.clone(), correlation.clone());
+        let phase = async move {
+            let withdrawal = Withdrawal { company, actor, reason, correlation: &correlation };
+            retried(|| Box::pin(store.take::<R>(id, &withdrawal))).await
+        };
+        to_the_end(begun, phase).await
     }
 
     /// Removes the tuples, then the row.

@@ -2,6 +2,7 @@
 
 mod child;
 mod crashes;
+mod hangups;
 mod module;
 mod races;
 mod refusals;
