@@ -25,8 +25,9 @@ use crate::operations::{FOLDERS_MANAGE, MANAGER};
 use crate::ownership::unfinished;
 use crate::placements;
 use crate::placements::rules::Child;
+use crate::shares::relinked;
+use crate::shares::removals::{self, is_done};
 use crate::shares::rules::{Level, Right, ShareId, ShareRole};
-use crate::shares::{relinked, removals};
 
 /// The part of a document's row that a decision depends on.
 #[derive(Clone, Debug)]
@@ -44,6 +45,15 @@ pub(crate) struct Gist {
     shares_with_login: Vec<ShareId>,
     /// Shares of the document and of its folders whose removal broke off 10 seconds ago or earlier.
     shares_to_remove: Vec<ShareId>,
+    /// Something that must be removed before the decision is left, because authz refuses the caller.
+    is_left: bool,
+}
+
+impl Gist {
+    /// Refuses an allowed call that may owe this to something that must be removed.
+    fn check(&self) -> Result<(), ApiError> {
+        if self.is_left { Err(ApiError::unavailable("authz")) } else { Ok(()) }
+    }
 }
 
 /// authz's answer: about the document or, where general access suffices, about membership in the company.
@@ -403,10 +413,13 @@ fn opened(gist: &Gist, feature: Feature) -> Feature {
 }
 
 async fn ask(app: &App, call: &CompanyCall, gist: &Gist, feature: &Feature) -> Result<Proof, ApiError> {
-    if feature.object == service::permit::COMPANY_MODULE {
-        return app.permits.ask_module(call, feature).await.map(Proof::Module);
-    }
-    app.permits.ask_object(call, feature, gist.id).await.map(Proof::Object)
+    let proof = if feature.object == service::permit::COMPANY_MODULE {
+        app.permits.ask_module(call, feature).await.map(Proof::Module)?
+    } else {
+        app.permits.ask_object(call, feature, gist.id).await.map(Proof::Object)?
+    };
+    gist.check()?;
+    Ok(proof)
 }
 
 async fn probe(
@@ -415,25 +428,23 @@ async fn probe(
     gist: &Gist,
     feature: &Feature,
 ) -> Result<Option<Proof>, ApiError> {
-    if feature.object == service::permit::COMPANY_MODULE {
-        return Ok(app.permits.probe_module(call, feature).await?.map(Proof::Module));
-    }
-    Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
+    let proof = if feature.object == service::permit::COMPANY_MODULE {
+        app.permits.probe_module(call, feature).await?.map(Proof::Module)
+    } else {
+        app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object)
+    };
+    proof.map(|proof| gist.check().map(|()| proof)).transpose()
 }
 
 /// Looks up the document's row, finishes an interrupted transfer and interrupted removals of shares, and removes shares
 /// that were given to another member row of the caller's login, so that none of them affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
-    let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
+    let mut found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
-        // Fail closed: there is no decision before this succeeds. A concurrent change to the same rows is over in a
-        // moment.
-        unfinished::finish(app, call, found.id).await.map_err(|error| {
-            if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
-        })?;
+        found.is_left |= !is_done(unfinished::finish(app, call, found.id).await.map(drop))?;
     }
-    removals::finish(app, call, &found.shares_to_remove).await?;
-    relinked::settle_caller(app, call, &found.shares_with_login).await?;
+    found.is_left |= !is_done(removals::finish(app, call, &found.shares_to_remove).await)?;
+    found.is_left |= !is_done(relinked::settle_caller(app, call, &found.shares_with_login).await)?;
     Ok(found)
 }
 
@@ -482,5 +493,6 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         is_unfinished: row.is_unfinished,
         shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
         shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),
+        is_left: false,
     }))
 }

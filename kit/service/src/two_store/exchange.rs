@@ -84,17 +84,19 @@ impl TwoStore {
         change: &E,
         begun: Option<Box<AuditedTx>>,
     ) -> Result<Option<E::Row>, ApiError> {
-        let (store, call, change) = (self.clone(), call.clone(), change.clone());
-        let phase = async move { retried(|| Box::pin(store.swap(&call, id, &change))).await };
+        let (store, call, change, is_begun) = (self.clone(), call.clone(), change.clone(), begun.is_some());
+        let phase = async move { retried(|| Box::pin(store.swap(&call, id, &change, is_begun))).await };
         to_the_end(begun, phase).await
     }
 
-    /// Changes the tuples, then the row. `None` when another request settled the row or began another change of it.
+    /// Changes the tuples, then the row. `None` when another request settled the row or began another change of it. A
+    /// refusal makes it `active` as it was only if this call began the exchange.
     async fn swap<E: Exchange>(
         &self,
         call: &CompanyCall,
         id: Uuid,
         change: &E,
+        is_begun: bool,
     ) -> Result<Option<E::Row>, ApiError> {
         let mut locked =
             Locked::take_for_exchange::<E::Row>(&self.core, call.subject.as_str(), call.company, id).await?;
@@ -112,7 +114,7 @@ impl TwoStore {
         let [(first, one), (second, other)] = steps(&row, next);
         match ask(&mut locked, self, call, first, &one).await {
             Ok(()) => {}
-            Err(GrantRefused::Refused(why)) if state.is_untried() => {
+            Err(GrantRefused::Refused(why)) if is_begun && state.is_untried() => {
                 let mut tx = locked.begin(&self.core, call).await?;
                 lock::activate::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
                 row.not_exchanged(&mut tx).await?;

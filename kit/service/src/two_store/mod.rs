@@ -17,7 +17,8 @@
 //! - **To the end.** The first phase is committed in a task of its own, which then runs the second one: a client that
 //!   hangs up before the commit begins has changed nothing, and later it interrupts nothing.
 //! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the
-//!   row waits for a repeat of the request or for the sweep.
+//!   row waits for a repeat of the request or for the sweep. A removal or an exchange is undone only by the call that
+//!   began it: whoever else resumes it may be somebody whom authz refuses everything.
 //! - **Swept.** [`TwoStore::sweep`] settles rows that no request resumed. It has no bearer, so it grants no tuple: it
 //!   asks authz which tuples exist and updates the row to match.
 //! - **Withdrawn.** [`TwoStore::withdraw`] removes a row that stands for outdated rights, for any caller and without a
@@ -376,8 +377,8 @@ impl TwoStore {
         id: Uuid,
         begun: Option<Box<AuditedTx>>,
     ) -> Result<Option<R>, ApiError> {
-        let (store, call) = (self.clone(), call.clone());
-        let phase = async move { retried(|| Box::pin(store.revoke::<R>(&call, id))).await };
+        let (store, call, is_begun) = (self.clone(), call.clone(), begun.is_some());
+        let phase = async move { retried(|| Box::pin(store.revoke::<R>(&call, id, is_begun))).await };
         to_the_end(begun, phase).await
     }
 
@@ -467,8 +468,14 @@ impl TwoStore {
         }
     }
 
-    /// Revokes the tuples, then deletes the row. `None` when another request made the row `active` again.
-    async fn revoke<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
+    /// Revokes the tuples, then deletes the row. `None` when another request made the row `active` again. A refusal makes
+    /// it `active` only if this call began the removal.
+    async fn revoke<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        is_begun: bool,
+    ) -> Result<Option<R>, ApiError> {
         let mut locked = Locked::take::<R>(&self.core, call.subject.as_str(), call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             Some((row, state @ RowState::Revoking { .. })) => (row, state),
@@ -483,7 +490,7 @@ impl TwoStore {
         let asked = locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await;
         let mut tx = match asked {
             Ok(_) => locked.begin_as(&self.core, &by, Some(call.correlation.as_str())).await?,
-            Err(GrantRefused::Refused(why)) if state.is_untried() => {
+            Err(GrantRefused::Refused(why)) if is_begun && state.is_untried() => {
                 let mut tx = locked.begin(&self.core, call).await?;
                 lock::activate::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
                 row.not_revoked(&mut tx).await?;

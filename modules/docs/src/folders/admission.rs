@@ -10,8 +10,9 @@ use crate::App;
 use crate::operations::{FOLDERS_EDIT, MANAGER};
 use crate::placements;
 use crate::placements::rules::{Child, unknown_folder};
+use crate::shares::relinked;
+use crate::shares::removals::{self, is_done};
 use crate::shares::rules::ShareId;
-use crate::shares::{relinked, removals};
 
 /// A call that authz has allowed.
 #[derive(Debug)]
@@ -45,22 +46,37 @@ impl Admitted {
 /// 404 when there is no such folder; 403 and 503 from authz.
 pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let id: FolderId = call.path.id("folderId")?;
-    let owner = look_up(app, &call, id).await?.ok_or_else(unknown)?;
+    let gist = look_up(app, &call, id).await?.ok_or_else(unknown)?;
     let (first, otherwise) = (call.feature, call.operation.otherwise);
     let Some(otherwise) = otherwise else {
         let permit = app.permits.ask_object(&call, &first, id).await?;
-        return Ok(admitted(permit, id, &owner, first.relation == MANAGER));
+        return admitted(permit, id, &gist, first.relation == MANAGER);
     };
     if let Some(permit) = app.permits.probe_object(&call, &first, id).await? {
-        return Ok(admitted(permit, id, &owner, false));
+        return admitted(permit, id, &gist, false);
     }
     let permit = app.permits.ask_object(&call, &otherwise, id).await?;
-    Ok(admitted(permit, id, &owner, otherwise.relation == MANAGER))
+    admitted(permit, id, &gist, otherwise.relation == MANAGER)
 }
 
-fn admitted(permit: ObjectPermit, id: FolderId, owner: &Subject, managed: bool) -> Admitted {
-    let as_manager = managed && *owner != permit.subject;
-    Admitted { permit, id, as_manager, takes_out_of: None }
+fn admitted(permit: ObjectPermit, id: FolderId, gist: &Gist, managed: bool) -> Result<Admitted, ApiError> {
+    gist.check()?;
+    let as_manager = managed && gist.owner != permit.subject;
+    Ok(Admitted { permit, id, as_manager, takes_out_of: None })
+}
+
+/// The part of a folder's row that a decision depends on. It is not shown before the decision.
+struct Gist {
+    owner: Subject,
+    /// Something that must be removed before the decision is left, because authz refuses the caller.
+    is_left: bool,
+}
+
+impl Gist {
+    /// Refuses an allowed call that may owe this to something that must be removed.
+    fn check(&self) -> Result<(), ApiError> {
+        if self.is_left { Err(ApiError::unavailable("authz")) } else { Ok(()) }
+    }
 }
 
 /// Admits a call that moves the folder of its path: its managers, and those of the folder that it lies in
@@ -70,20 +86,20 @@ fn admitted(permit: ObjectPermit, id: FolderId, owner: &Subject, managed: bool) 
 /// As [`admit`].
 pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let id: FolderId = call.path.id("folderId")?;
-    let owner = look_up(app, &call, id).await?.ok_or_else(unknown)?;
+    let gist = look_up(app, &call, id).await?.ok_or_else(unknown)?;
     let placement = placements::store::of_child(&app.core.pool, call.company, Child::Folder(id)).await?;
     if let Some(placement) = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"))
     {
         if let Some(permit) = app.permits.probe_object(&call, &call.feature, id).await? {
-            return Ok(admitted(permit, id, &owner, true));
+            return admitted(permit, id, &gist, true);
         }
         if let Some(permit) = app.permits.probe_object(&call, &call.feature, placement.parent).await? {
-            let admitted = admitted(permit, id, &owner, false);
+            let admitted = admitted(permit, id, &gist, false)?;
             return Ok(Admitted { takes_out_of: Some(placement.parent), ..admitted });
         }
     }
     let permit = app.permits.ask_object(&call, &call.feature, id).await?;
-    Ok(admitted(permit, id, &owner, true))
+    admitted(permit, id, &gist, true)
 }
 
 /// Asks whether the caller manages the folder, for a move that the manager of the folder around it may not make.
@@ -99,13 +115,14 @@ pub(crate) async fn check_manager(app: &App, admitted: &Admitted) -> Result<(), 
 /// # Errors
 /// 422 `FOLDER_UNKNOWN`; 403 and 503 from authz.
 pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId) -> Result<(), ApiError> {
-    look_up(app, call, folder).await?.ok_or_else(unknown_folder)?;
-    app.permits.ask_object(call, &FOLDERS_EDIT, folder).await.map(drop)
+    let gist = look_up(app, call, folder).await?.ok_or_else(unknown_folder)?;
+    app.permits.ask_object(call, &FOLDERS_EDIT, folder).await?;
+    gist.check()
 }
 
-/// Reads the folder's owner, which is not shown before the decision. Finishes interrupted removals of shares, and removes
+/// Reads what the decision needs. Finishes interrupted removals of shares, and removes
 /// shares that were given to another member row of the caller's login, so that neither affects the decision.
-async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Subject>, ApiError> {
+async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Gist>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, ARRAY(
              SELECT s.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
@@ -125,8 +142,9 @@ async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<S
     );
     let Some(row) = row.fetch_optional(&app.core.pool).await? else { return Ok(None) };
     let broken_off: Vec<ShareId> = row.shares_to_remove.into_iter().map(ShareId::from).collect();
-    removals::finish(app, call, &broken_off).await?;
+    let mut gist = Gist { owner: crate::store::subject(&row.owner_kc_sub)?, is_left: false };
+    gist.is_left |= !is_done(removals::finish(app, call, &broken_off).await)?;
     let shares: Vec<ShareId> = row.shares_with_login.into_iter().map(ShareId::from).collect();
-    relinked::settle_caller(app, call, &shares).await?;
-    crate::store::subject(&row.owner_kc_sub).map(Some)
+    gist.is_left |= !is_done(relinked::settle_caller(app, call, &shares).await)?;
+    Ok(Some(gist))
 }

@@ -1,5 +1,6 @@
 //! Completes interrupted removals of shares with positions and groups. authz revokes their tuples only with a member's
 //! bearer, so the next request for the document or folder revokes them before it is decided, with its own caller's bearer.
+//! A caller whom authz refuses that leaves them as they are ([`is_done`]).
 
 use service::{ApiError, CompanyCall};
 
@@ -10,15 +11,30 @@ use crate::App;
 /// Finishes these removals.
 ///
 /// # Errors
-/// 503 while authz or the database does not answer; the call is not decided then.
+/// 403 when authz refuses the caller; 409 while another request is changing a share; 503 while authz or the database does
+/// not answer.
 pub(crate) async fn finish(app: &App, call: &CompanyCall, shares: &[ShareId]) -> Result<(), ApiError> {
     for id in shares {
         match app.two_store().remove::<Swept>(call, id.as_uuid()).await {
             Ok(_) | Err(ApiError::NotFound(_)) => {}
-            // Fail closed: another request is changing the share.
-            Err(ApiError::Conflict { .. }) => return Err(ApiError::unavailable("postgres")),
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Whether what must be removed before a decision is gone. It is not if authz refuses the caller, whom the decision will
+/// refuse as well: until then the call goes on, so that a stranger is told nothing else than usual, but an allowed call
+/// is refused.
+///
+/// # Errors
+/// 503 for a conflict, because another request is changing the row; those of `finished`.
+pub(crate) fn is_done(finished: Result<(), ApiError>) -> Result<bool, ApiError> {
+    match finished {
+        Ok(()) => Ok(true),
+        Err(ApiError::Forbidden { .. }) => Ok(false),
+        // Fail closed: there is no decision before this succeeds. A concurrent change is over in a moment.
+        Err(ApiError::Conflict { .. }) => Err(ApiError::unavailable("postgres")),
+        Err(error) => Err(error),
+    }
 }

@@ -78,6 +78,47 @@ async fn the_next_request_finishes_the_removal_of_a_positions_or_groups_share() 
     assert_eq!(removed(&world).await, [by("position"), by("group")]);
 }
 
+/// A removal that began and about which authz was never asked: its client hung up, or its process ended.
+async fn begun(world: &World) {
+    let begun = "UPDATE docs.shares SET state = 'revoking', attempts = 0, revoked_by = 'subject-1',
+        attempted_at = now() - interval '11 seconds'";
+    world.module.execute(begun.to_owned()).await;
+}
+
+#[tokio::test]
+async fn a_removal_that_began_is_not_undone_by_a_stranger() {
+    let world = World::of(6).await;
+    let group = world.group(&[3]);
+    let (document, folder) = (world.document(1, "Plan").await, world.folder(1, "Team", None).await);
+    for path in [format!("/documents/{document}"), format!("/folders/{folder}")] {
+        let body = json!({ "groupId": group, "role": "viewer" });
+        id(&world.ask(1, "POST", &format!("{path}/shares"), Some(body)).await);
+        assert_eq!(world.ask(2, "GET", &path, None).await.status, 403, "control: a stranger");
+        begun(&world).await;
+        let asked = world.decisions();
+        world.fail(&[Fault::Refused]);
+        assert_eq!(world.ask(2, "GET", &path, None).await.status, 403);
+        assert_eq!(world.decisions(), asked + 1, "by the decision");
+        assert_eq!(states(&world).await, 1, "{path}: the removal stays begun");
+        begun(&world).await;
+        world.fail(&[Fault::Refused]);
+        let refused = world.ask(3, "GET", &path, None).await;
+        assert_eq!(refused.status, 503, "what still stands opens nothing: {}", refused.text);
+        begun(&world).await;
+        assert_eq!(world.ask(3, "GET", &path, None).await.status, 403, "{path}");
+        assert_eq!(world.count("SELECT count(*) FROM docs.shares").await, 0);
+    }
+    let trashed = world.document(1, "Old").await;
+    let body = json!({ "groupId": group, "role": "viewer" });
+    id(&world.on(1, "POST", &trashed, "/shares", Some(body)).await);
+    assert_eq!(world.on(1, "DELETE", &trashed, "", None).await.status, 200);
+    begun(&world).await;
+    world.fail(&[Fault::Refused]);
+    assert_eq!(world.on(2, "GET", &trashed, "", None).await.status, 404, "as without the share");
+    let by = || (json!("subject-1"), json!("group"));
+    assert_eq!(removed(&world).await, [by(), by()], "by the one who began them");
+}
+
 #[tokio::test]
 async fn a_share_that_was_never_confirmed_is_not_given_once_its_removal_has_begun() {
     for is_removed in [true, false] {

@@ -91,6 +91,27 @@ async fn a_refusal_after_an_attempt_without_an_answer_keeps_the_row() {
     scene.at_rest().await;
 }
 
+/// Any caller may resume a removal, also one whom authz refuses: the row must not become `active` again by that.
+#[tokio::test]
+async fn a_removal_that_another_call_began_is_not_undone_by_a_refusal() {
+    let scene = Scene::start().await;
+    scene.rows.subject("stranger").await;
+    let stranger = scene.module.with_user("stranger", &scene.app.issuer.issue("stranger"));
+    for is_begun in [false, true] {
+        scene.module.share("h", None).await.expect("shared");
+        let (_, id) = scene.share_of("h").await.expect("the share");
+        if is_begun {
+            scene.rows.run("UPDATE crm.shares SET state = 'revoking', attempts = 0").await;
+            scene.rows.run("UPDATE crm.share_count SET shares = shares - 1").await;
+        }
+        let refused = stranger.unshare(id).await.expect_err("refused").parts();
+        let left = if is_begun { "revoking" } else { "active" };
+        assert_eq!((refused.status.as_u16(), state(&scene, "h").await.as_str()), (403, left), "{is_begun}");
+        scene.module.unshare(id).await.expect("it is removed");
+        scene.at_rest().await;
+    }
+}
+
 /// Leaves a row as a crash between the two answers does.
 async fn granted_and_cut_off(scene: &Scene, holder: &str) {
     let id = Uuid::now_v7();
