@@ -14,6 +14,7 @@ use contract::Subject;
 use contract::envelope::code;
 use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit};
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use crate::App;
 use crate::documents::rights::{self, Rights};
@@ -45,6 +46,8 @@ pub(crate) struct Gist {
     shares_with_login: Vec<ShareId>,
     /// Shares of the document and of its folders whose removal broke off 10 seconds ago or earlier.
     shares_to_remove: Vec<ShareId>,
+    /// Placements of the document and of its folders whose change broke off 10 seconds ago or earlier.
+    moves_to_finish: Vec<Uuid>,
     /// Something that must be removed before the decision is left, because authz refuses the caller.
     is_left: bool,
 }
@@ -88,6 +91,9 @@ enum Way {
     /// As one that moves the document.
     Move,
 }
+
+/// How often a document or folder is looked up until nothing around it is on its way.
+pub(crate) const MAX_LOOKS: usize = 3;
 
 /// How often a call is decided before it is refused, because rights to its document change all the time.
 const MAX_DECISIONS: usize = 3;
@@ -436,16 +442,32 @@ async fn probe(
     proof.map(|proof| gist.check().map(|()| proof)).transpose()
 }
 
-/// Looks up the document's row, finishes an interrupted transfer and interrupted removals of shares, and removes shares
+/// Looks up the document's row, finishes interrupted moves, an interrupted transfer and interrupted removals of shares, and removes shares
 /// that were given to another member row of the caller's login, so that none of them affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
-    let mut found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
+    let mut found = settled_gist(app, call, document_of(call)?).await?;
     if found.is_unfinished {
         found.is_left |= !is_done(unfinished::finish(app, call, found.id).await.map(drop))?;
     }
     found.is_left |= !is_done(removals::finish(app, call, &found.shares_to_remove).await)?;
     found.is_left |= !is_done(relinked::settle_caller(app, call, &found.shares_with_login).await)?;
     Ok(found)
+}
+
+/// Reads what the decision needs, after finishing interrupted moves of the document and of the folders around it. Once a
+/// document is where it should be, other folders are around it.
+async fn settled_gist(app: &App, call: &CompanyCall, id: DocumentId) -> Result<Gist, ApiError> {
+    for _ in 0..MAX_LOOKS {
+        let mut found = gist(&app.core.pool, call, id).await?.ok_or_else(unknown)?;
+        if found.moves_to_finish.is_empty() {
+            return Ok(found);
+        }
+        if !is_done(placements::unfinished::finish(app, call, &found.moves_to_finish).await)? {
+            found.is_left = true;
+            return Ok(found);
+        }
+    }
+    Err(ApiError::unavailable("postgres"))
 }
 
 /// Reads what the decision needs. This is the only statement that runs before the decision, and its result is never
@@ -474,7 +496,18 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
                  AND s.attempted_at < now() - interval '10 seconds'
                  AND (s.document_id = d.id OR s.folder_id IN (
                    SELECT a.ancestor_id FROM docs.folder_ancestors a WHERE a.folder_id = d.folder_id)))
-               AS "shares_to_remove!"
+               AS "shares_to_remove!",
+             ARRAY(
+               SELECT p.id FROM docs.placements p
+               WHERE p.document_id = d.id AND p.company_id = $1 AND (p.state = 'revoking' OR p.state = 'exchanging')
+                 AND p.attempted_at < now() - interval '10 seconds'
+               UNION ALL
+               SELECT p.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
+                 SELECT p.id FROM docs.placements p
+                 WHERE p.folder_id = a.ancestor_id AND p.company_id = $1
+                   AND (p.state = 'revoking' OR p.state = 'exchanging')
+                   AND p.attempted_at < now() - interval '10 seconds' OFFSET 0) AS p
+               WHERE a.folder_id = d.folder_id) AS "moves_to_finish!"
            FROM docs.documents d WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'"#,
         call.company.as_uuid(),
         id.as_uuid(),
@@ -493,6 +526,7 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         is_unfinished: row.is_unfinished,
         shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
         shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),
+        moves_to_finish: row.moves_to_finish,
         is_left: false,
     }))
 }

@@ -109,6 +109,7 @@ impl TwoStore {
         if !change.is_under_way(&row) {
             return Ok(None);
         }
+        let by = row.exchanged_by().unwrap_or_else(|| call.caller.subject.as_str()).to_owned();
         let next = row.next().ok_or_else(|| ApiError::internal("an exchange without new tuples"))?;
         locked.count_attempt::<E::Row>().await?;
         let [(first, one), (second, other)] = steps(&row, next);
@@ -124,7 +125,7 @@ impl TwoStore {
             Err(refused) => return Err(refused.into()),
         }
         ask(&mut locked, self, call, second, &other).await?;
-        let mut tx = locked.begin(&self.core, call).await?;
+        let mut tx = locked.begin_as(&self.core, &by, Some(call.correlation.as_str())).await?;
         lock::activate::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
         let event = row.exchanged(&mut tx).await?;
         let settled = E::Row::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<E::Row>)?;

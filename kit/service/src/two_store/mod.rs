@@ -126,6 +126,15 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
         BrokenOff::GivenUp
     }
 
+    /// Whether the sweep leaves an interrupted exchange of which only the old tuples exist until a request with a bearer
+    /// finishes it; otherwise it makes the row `active` as it was.
+    const EXCHANGE_IS_LEFT: bool = false;
+
+    /// The subject that started the exchange, as [`Self::removed_by`].
+    fn exchanged_by(&self) -> Option<&str> {
+        None
+    }
+
     /// The subject that started the removal, for tables that store it. It is the actor of the audit row even if another
     /// request or the sweep completes the removal.
     fn removed_by(&self) -> Option<&str> {

@@ -6,7 +6,7 @@
 //! | `pending` | `active`, with its audit row | deleted |
 //! | `pending`, authz never asked | | deleted, without asking |
 //! | `revoking` | as [`TupleRow::broken_off`] says: `active` again; or the tuples are removed and the row is deleted, after [`REVOKED_AFTER`] already; or left | deleted, with its audit row, after [`REVOKED_AFTER`] already |
-//! | `exchanging` | the new ones, and of the old ones none or only those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
+//! | `exchanging` | the new ones, and of the old ones none or only those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was, or left ([`TupleRow::EXCHANGE_IS_LEFT`]) | deleted, with its audit row |
 //!
 //! Where only some of a row's tuples exist, something else has changed them; the row is left for a repeat of its
 //! request.
@@ -168,12 +168,20 @@ impl TwoStore {
                 BrokenOff::GivenUp | BrokenOff::Left => return Ok(Verdict::Leave),
             }
         }
+        let is_exchange = matches!(state, RowState::Exchanging { .. });
+        if R::EXCHANGE_IS_LEFT && is_exchange && matches!(verdict, Verdict::Keep) {
+            return Ok(Verdict::Leave);
+        }
         if matches!(verdict, Verdict::Leave) {
             tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples exist; leaving the row unchanged");
             return Ok(verdict);
         }
-        let is_removed = matches!(state, RowState::Revoking { .. });
-        let actor = row.removed_by().filter(|_| is_removed).unwrap_or(ACTOR);
+        let begun_by = match state {
+            RowState::Revoking { .. } => row.removed_by(),
+            RowState::Exchanging { .. } => row.exchanged_by(),
+            RowState::Pending { .. } | RowState::Active => None,
+        };
+        let actor = begun_by.unwrap_or(ACTOR);
         let tx = locked.begin_as(&self.core, actor, None).await?;
         carry_out(tx, &row, &verdict, state, (company, id)).await?;
         Ok(verdict)

@@ -4,9 +4,11 @@ use std::ops::Deref;
 
 use contract::Subject;
 use service::{ApiError, CompanyCall, ObjectPermit};
+use uuid::Uuid;
 
 use super::rules::{FolderId, unknown};
 use crate::App;
+use crate::admission::MAX_LOOKS;
 use crate::operations::{FOLDERS_EDIT, MANAGER};
 use crate::placements;
 use crate::placements::rules::{Child, unknown_folder};
@@ -120,9 +122,37 @@ pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId
     gist.check()
 }
 
-/// Reads what the decision needs. Finishes interrupted removals of shares, and removes
+/// Reads what the decision needs. Finishes interrupted moves of the folder and of those around it and interrupted removals of shares, and removes
 /// shares that were given to another member row of the caller's login, so that neither affects the decision.
 async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Gist>, ApiError> {
+    for _ in 0..MAX_LOOKS {
+        let Some(found) = read(app, call, id).await? else { return Ok(None) };
+        let mut gist = Gist { owner: found.owner, is_left: false };
+        if !found.moves_to_finish.is_empty() {
+            if is_done(placements::unfinished::finish(app, call, &found.moves_to_finish).await)? {
+                continue;
+            }
+            gist.is_left = true;
+        }
+        gist.is_left |= !is_done(removals::finish(app, call, &found.shares_to_remove).await)?;
+        gist.is_left |= !is_done(relinked::settle_caller(app, call, &found.shares_with_login).await)?;
+        return Ok(Some(gist));
+    }
+    Err(ApiError::unavailable("postgres"))
+}
+
+/// What is read before the decision.
+struct Found {
+    owner: Subject,
+    /// Shares of the folder and of those around it that name the caller's login through a member row.
+    shares_with_login: Vec<ShareId>,
+    /// Those whose removal broke off 10 seconds ago or earlier.
+    shares_to_remove: Vec<ShareId>,
+    /// Placements of the folder and of those around it whose change broke off 10 seconds ago or earlier.
+    moves_to_finish: Vec<Uuid>,
+}
+
+async fn read(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Found>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, ARRAY(
              SELECT s.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
@@ -134,17 +164,24 @@ async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<G
                SELECT s.id FROM docs.shares s
                WHERE s.company_id = $1 AND s.state = 'revoking' AND s.member_id IS NULL
                  AND s.attempted_at < now() - interval '10 seconds' AND s.folder_id IN (
-                   SELECT a.ancestor_id FROM docs.folder_ancestors a WHERE a.folder_id = f.id)) AS "shares_to_remove!"
+                   SELECT a.ancestor_id FROM docs.folder_ancestors a WHERE a.folder_id = f.id)) AS "shares_to_remove!",
+             ARRAY(
+               SELECT p.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
+                 SELECT p.id FROM docs.placements p
+                 WHERE p.folder_id = a.ancestor_id AND p.company_id = $1
+                   AND (p.state = 'revoking' OR p.state = 'exchanging')
+                   AND p.attempted_at < now() - interval '10 seconds' OFFSET 0) AS p
+               WHERE a.folder_id = f.id) AS "moves_to_finish!"
            FROM docs.folders f WHERE company_id = $1 AND id = $2 AND state <> 'pending'"#,
         call.company.as_uuid(),
         id.as_uuid(),
         call.subject.as_str()
     );
     let Some(row) = row.fetch_optional(&app.core.pool).await? else { return Ok(None) };
-    let broken_off: Vec<ShareId> = row.shares_to_remove.into_iter().map(ShareId::from).collect();
-    let mut gist = Gist { owner: crate::store::subject(&row.owner_kc_sub)?, is_left: false };
-    gist.is_left |= !is_done(removals::finish(app, call, &broken_off).await)?;
-    let shares: Vec<ShareId> = row.shares_with_login.into_iter().map(ShareId::from).collect();
-    gist.is_left |= !is_done(relinked::settle_caller(app, call, &shares).await)?;
-    Ok(Some(gist))
+    Ok(Some(Found {
+        owner: crate::store::subject(&row.owner_kc_sub)?,
+        shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
+        shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),
+        moves_to_finish: row.moves_to_finish,
+    }))
 }

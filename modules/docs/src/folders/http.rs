@@ -15,7 +15,7 @@ use super::rules::{CreateBody, Folder, RenameBody, StoredFolder, View, subject_o
 use super::store;
 use crate::documents::answer::uncached;
 use crate::documents::rules::{Looker, Role};
-use crate::{App, names};
+use crate::{App, names, placements};
 
 pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Visible), query.optional_id("parentId"));
@@ -110,6 +110,7 @@ pub(crate) async fn rename(
 pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<Data<Folder>, ApiError> {
     let admitted = admission::admit(&app, call).await?;
     let id = admitted.id.as_uuid();
+    placements::unfinished::finish_in(&app, &admitted, admitted.id).await?;
     let deleted = app.two_store().remove::<FolderRow>(&admitted, id).await?;
     let role = if admitted.as_manager { Role::Manager } else { Role::Owner };
     Ok(Data(deleted.folder.shown(Some(role), None)))

@@ -4,7 +4,7 @@ use contract::grants::Tuple;
 use contract::id::CompanyId;
 use serde_json::json;
 use service::refusal::conflict;
-use service::two_store::{Exchange, Guard, NewRow, Next, TupleRow};
+use service::two_store::{BrokenOff, Exchange, Guard, NewRow, Next, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -29,12 +29,24 @@ pub struct Placement {
     /// The folder that it is moving to, while it moves.
     pub(crate) next: Option<FolderId>,
     pub(crate) state: String,
+    /// Who takes it out of its folder or moves it to the next one, while that is under way.
+    pub(crate) moved_by: Option<String>,
+    pub(crate) moved_as_manager: bool,
 }
 
 impl Placement {
     /// A placement whose tuple exists.
     pub(crate) fn active(company: CompanyId, child: Child, parent: FolderId) -> Self {
-        Self { id: Uuid::now_v7(), company, child, parent, next: None, state: "active".to_owned() }
+        Self {
+            id: Uuid::now_v7(),
+            company,
+            child,
+            parent,
+            next: None,
+            state: "active".to_owned(),
+            moved_by: None,
+            moved_as_manager: false,
+        }
     }
 }
 
@@ -53,7 +65,8 @@ impl<const AS_MANAGER: bool> Moved<AS_MANAGER> {
     fn event(&self, from: Option<FolderId>, to: Option<FolderId>) -> AuditEvent {
         let (action, place) = self.0.child.moved();
         let mut payload = json!({ place: { "from": from, "to": to } });
-        if let (true, Some(members)) = (AS_MANAGER, payload.as_object_mut()) {
+        let is_managed = AS_MANAGER || self.0.moved_as_manager;
+        if let (true, Some(members)) = (is_managed, payload.as_object_mut()) {
             members.insert("asManager".to_owned(), true.into());
         }
         let subject = self.0.child.audit_subject();
@@ -72,6 +85,7 @@ impl<const AS_MANAGER: bool> Moved<AS_MANAGER> {
 impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
     const TABLE: &'static str = "docs.placements";
     const NOUN: &'static str = "placement";
+    const EXCHANGE_IS_LEFT: bool = true;
     type Shown = ();
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
@@ -87,6 +101,20 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
         self.0.next.map(|parent| Next { tuples: vec![self.tuple(parent)], gains: false })
     }
 
+    /// authz removes `parent` tuples only with a member's bearer: the next request about the document or folder does that
+    /// (`unfinished.rs`).
+    fn broken_off(&self) -> BrokenOff {
+        BrokenOff::Left
+    }
+
+    fn exchanged_by(&self) -> Option<&str> {
+        self.0.moved_by.as_deref()
+    }
+
+    fn removed_by(&self) -> Option<&str> {
+        self.0.moved_by.as_deref()
+    }
+
     fn shown(&self) {}
 
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
@@ -94,14 +122,14 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
         Ok(self.event(None, Some(self.0.parent)))
     }
 
-    /// Takes the child out of its folder in lists before its tuple is removed.
+    /// The child stays in its folder until its tuple is gone.
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         if let Child::Folder(moved) = self.0.child {
             store::lock_folders(tx.conn(), self.0.company).await?;
             folders::lock_moved(tx.conn(), self.0.company, moved).await?;
             check_size(store::extent(tx.conn(), self.0.company, moved).await?.1)?;
         }
-        store::follow(tx.conn(), self.0.company, self.0.child, None).await
+        store::set_moved(tx, &self.0, None, AS_MANAGER).await
     }
 
     async fn not_revoked(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
@@ -123,7 +151,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
     }
 
     async fn not_exchanged(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        store::set_next(tx.conn(), &self.0, None).await?;
+        store::set_parent(tx.conn(), &self.0, self.0.parent).await?;
         store::follow(tx.conn(), self.0.company, self.0.child, Some(self.0.parent)).await
     }
 }
@@ -169,9 +197,7 @@ impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
             return Ok(false);
         }
         check(tx, row.0.company, row.0.child, self.parent, self.decided).await?;
-        store::set_next(tx.conn(), &row.0, Some(self.parent)).await?;
-        // As in `revoking`.
-        store::follow(tx.conn(), row.0.company, row.0.child, None).await?;
+        store::set_moved(tx, &row.0, Some(self.parent), AS_MANAGER).await?;
         Ok(true)
     }
 

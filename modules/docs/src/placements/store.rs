@@ -2,7 +2,7 @@
 //! folders, which are the index of what a share of a folder opens.
 
 use contract::id::CompanyId;
-use service::ApiError;
+use service::{ApiError, AuditedTx};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -22,6 +22,8 @@ struct Row {
     parent_id: Uuid,
     next_parent_id: Option<Uuid>,
     state: String,
+    moved_by: Option<String>,
+    moved_as_manager: bool,
 }
 
 impl Row {
@@ -37,6 +39,8 @@ impl Row {
             parent: self.parent_id.into(),
             next: self.next_parent_id.map(FolderId::from),
             state: self.state,
+            moved_by: self.moved_by,
+            moved_as_manager: self.moved_as_manager,
         })
     }
 }
@@ -46,7 +50,8 @@ macro_rules! rows {
     ($tail:literal, $($value:expr),*) => {
         sqlx::query_as!(
             Row,
-            "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state FROM docs.placements "
+            "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state, moved_by, moved_as_manager
+             FROM docs.placements "
                 + $tail,
             $($value),*
         )
@@ -78,6 +83,54 @@ pub(crate) async fn of_child(
     row.fetch_optional(executor).await?.map(Row::placement).transpose()
 }
 
+/// The folders that a document or folder lies in or may lie in, nearest first: an unfinished move counts both as made and as
+/// not made.
+pub(crate) async fn around(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    child: Child,
+) -> Result<Vec<FolderId>, ApiError> {
+    let found = sqlx::query_scalar!(
+        r#"WITH RECURSIVE around AS (
+             SELECT e.id, 1 AS depth FROM (
+               SELECT folder_id AS id FROM docs.documents WHERE company_id = $1 AND id = $2
+               UNION ALL SELECT parent_id FROM docs.folders WHERE company_id = $1 AND id = $3
+               UNION ALL SELECT unnest(ARRAY[parent_id, next_parent_id]) FROM docs.placements
+                 WHERE company_id = $1 AND document_id = $2 AND state <> 'active' AND (state <> 'pending' OR attempts > 0)
+               UNION ALL SELECT unnest(ARRAY[parent_id, next_parent_id]) FROM docs.placements
+                 WHERE company_id = $1 AND folder_id = $3 AND state <> 'active' AND (state <> 'pending' OR attempts > 0)) e
+             WHERE e.id IS NOT NULL
+             UNION SELECT e.id, a.depth + 1 FROM around a CROSS JOIN LATERAL (
+               SELECT parent_id AS id FROM docs.folders WHERE company_id = $1 AND id = a.id
+               UNION ALL SELECT unnest(ARRAY[parent_id, next_parent_id]) FROM docs.placements
+                 WHERE company_id = $1 AND folder_id = a.id AND state <> 'active' AND (state <> 'pending' OR attempts > 0)) e
+             WHERE a.depth < $4 AND e.id IS NOT NULL)
+           SELECT id AS "id!" FROM around GROUP BY id ORDER BY min(depth), id"#,
+        company.as_uuid(),
+        child.document().map(DocumentId::as_uuid),
+        child.folder().map(FolderId::as_uuid),
+        MAX_WALK
+    );
+    Ok(found.fetch_all(executor).await?.into_iter().map(FolderId::from).collect())
+}
+
+/// Ids of the placements in a folder, or on the way to it, whose change broke off 10 seconds ago or earlier.
+pub(crate) async fn broken_off_in(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    folder: FolderId,
+) -> Result<Vec<Uuid>, ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM docs.placements
+         WHERE company_id = $1 AND (state = 'revoking' OR state = 'exchanging')
+           AND attempted_at < now() - interval '10 seconds' AND (parent_id = $2 OR next_parent_id = $2)
+         ORDER BY id LIMIT 100",
+        company.as_uuid(),
+        folder.as_uuid()
+    );
+    Ok(found.fetch_all(executor).await?)
+}
+
 /// Adds a placement in its given state.
 pub(crate) async fn insert(conn: &mut PgConnection, placement: &Placement) -> Result<(), ApiError> {
     sqlx::query!(
@@ -105,31 +158,37 @@ pub(crate) async fn add_active(
     insert(conn, &Placement::active(company, Child::Document(document), folder)).await
 }
 
-/// Writes the folder that a child is moving to; `None` cancels the move.
-pub(super) async fn set_next(
-    conn: &mut PgConnection,
+/// Writes the folder that a child is moving to, if any, and who moves it.
+pub(super) async fn set_moved(
+    tx: &mut AuditedTx,
     placement: &Placement,
     next: Option<FolderId>,
+    as_manager: bool,
 ) -> Result<(), ApiError> {
+    let actor = tx.actor().to_owned();
     sqlx::query!(
-        "UPDATE docs.placements SET next_parent_id = $3 WHERE company_id = $1 AND id = $2",
+        "UPDATE docs.placements SET next_parent_id = $3, moved_by = $4, moved_as_manager = $5
+         WHERE company_id = $1 AND id = $2",
         placement.company.as_uuid(),
         placement.id,
-        next.map(FolderId::as_uuid)
+        next.map(FolderId::as_uuid),
+        actor,
+        as_manager
     )
-    .execute(conn)
+    .execute(tx.conn())
     .await?;
     Ok(())
 }
 
-/// Writes the folder that a child has moved to.
+/// Writes the folder that a child is in after a move.
 pub(super) async fn set_parent(
     conn: &mut PgConnection,
     placement: &Placement,
     parent: FolderId,
 ) -> Result<(), ApiError> {
     sqlx::query!(
-        "UPDATE docs.placements SET parent_id = $3, next_parent_id = NULL WHERE company_id = $1 AND id = $2",
+        "UPDATE docs.placements SET parent_id = $3, next_parent_id = NULL, moved_by = NULL, moved_as_manager = false
+         WHERE company_id = $1 AND id = $2",
         placement.company.as_uuid(),
         placement.id,
         parent.as_uuid()

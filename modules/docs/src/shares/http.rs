@@ -18,7 +18,8 @@ use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
 use crate::documents::rules::{DocumentId, Looker};
 use crate::folders::rules::FolderId;
-use crate::{App, folders, names};
+use crate::placements::rules::Child;
+use crate::{App, folders, names, placements};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit_trashed(&app, call).await?;
@@ -38,8 +39,12 @@ pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Res
 /// What the folders that a document lies in give to others than its owner.
 async fn inherited(app: &App, admitted: &Admitted, document: DocumentId) -> Result<Vec<Shown>, ApiError> {
     let pool = &app.core.pool;
-    let owning = store::list_owning(pool, admitted.company, document).await?;
-    let given = store::list_inherited(pool, admitted.company, document).await?;
+    let folders = placements::store::around(pool, admitted.company, Child::Document(document)).await?;
+    if folders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owning = store::list_owning(pool, admitted.company, document, &folders).await?;
+    let given = store::list_inherited(pool, admitted.company, document, &folders).await?;
     if owning.is_empty() && given.is_empty() {
         return Ok(Vec::new());
     }

@@ -91,20 +91,21 @@ pub(super) async fn list_given(
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
 
-/// Lists the shares of the folders that a document lies in, as [`list_given`], without those of the document's owner.
+/// Lists the shares of these folders, which a document lies in, as [`list_given`], without those of the document's owner.
 pub(super) async fn list_inherited(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
     document: DocumentId,
+    folders: &[FolderId],
 ) -> Result<Vec<Share>, ApiError> {
+    let folders: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
     let rows = rows!(
-        "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id IN (
-           SELECT a.ancestor_id FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
-           WHERE d.company_id = $1 AND d.id = $2)
+        "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id = ANY($3)
            AND kc_sub IS DISTINCT FROM (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2)
          ORDER BY created_at, id",
         company.as_uuid(),
-        document.as_uuid()
+        document.as_uuid(),
+        &folders
     );
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
@@ -118,22 +119,25 @@ struct Owning {
     created_at: OffsetDateTime,
 }
 
-/// Lists the owners of the folders that a document lies in, who edit it, as shares of the folders; without the document's
+/// Lists the owners of these folders, which a document lies in and they edit, as shares of the folders; without the document's
 /// owner. Their ids are made from those of the document and the folder.
 pub(super) async fn list_owning(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
     document: DocumentId,
+    folders: &[FolderId],
 ) -> Result<Vec<Share>, ApiError> {
+    let folders: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
     let rows = sqlx::query_as!(
         Owning,
         r#"SELECT md5(d.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
              f.owner_label, f.created_at
-           FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
-             JOIN docs.folders f ON f.id = a.ancestor_id
-           WHERE d.company_id = $1 AND d.id = $2 AND f.owner_kc_sub <> d.owner_kc_sub ORDER BY a.distance"#,
+           FROM docs.documents d JOIN docs.folders f ON f.company_id = d.company_id AND f.id = ANY($3)
+           WHERE d.company_id = $1 AND d.id = $2 AND f.owner_kc_sub <> d.owner_kc_sub
+           ORDER BY array_position($3, f.id)"#,
         company.as_uuid(),
-        document.as_uuid()
+        document.as_uuid(),
+        &folders
     );
     let rows = rows.fetch_all(executor).await?;
     let share = |Owning { id, folder_id, owner_member_id, owner_kc_sub, owner_label, created_at }: Owning| {

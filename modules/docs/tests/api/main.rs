@@ -18,6 +18,7 @@ mod hazards;
 mod history;
 mod isolation;
 mod lists;
+mod moves;
 mod narrowed;
 mod properties;
 mod relinked;

@@ -295,7 +295,6 @@ async fn lists_and_searches_show_a_broken_off_removal_and_leave_out_what_a_chang
         assert_eq!(world.ask(1, method, &tail, body.clone()).await.status, 503, "{change}");
         let expected = match change {
             "lower" => (false, vec![0, 0, 0, 0]),
-            "move" | "move out" => (false, vec![0, 0, 0, 1]),
             _ => (false, open.1.clone()),
         };
         assert_eq!(seen(&world, 2, &document).await, expected, "{change}");
