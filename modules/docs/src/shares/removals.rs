@@ -2,7 +2,8 @@
 //! bearer, so the next request for the document or folder revokes them before it is decided, with its own caller's bearer.
 //! A caller whom authz refuses that leaves them as they are ([`is_done`]).
 
-use service::{ApiError, CompanyCall};
+use service::two_store::Guard;
+use service::{ApiError, AuditedTx, CompanyCall};
 
 use super::row::Swept;
 use super::rules::ShareId;
@@ -15,12 +16,21 @@ use crate::App;
 /// not answer.
 pub(crate) async fn finish(app: &App, call: &CompanyCall, shares: &[ShareId]) -> Result<(), ApiError> {
     for id in shares {
-        match app.two_store().remove::<Swept>(call, id.as_uuid()).await {
+        match app.two_store().remove_guarded::<Swept>(call, id.as_uuid(), &Resumed).await {
             Ok(_) | Err(ApiError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Begins no removal: the share may have been settled otherwise since it was read.
+struct Resumed;
+
+impl Guard<Swept> for Resumed {
+    async fn admit(&self, _row: &Swept, _tx: &mut AuditedTx) -> Result<(), ApiError> {
+        Err(ApiError::conflict("it is no longer being removed"))
+    }
 }
 
 /// Whether what must be removed before a decision is gone. It is not if authz refuses the caller, whom the decision will
