@@ -302,6 +302,20 @@ impl OrgClient {
         Ok(parted)
     }
 
+    /// The member row that a login has in the company, active or not, with the member's name; `None` without a row.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn row_of(
+        &self,
+        company: CompanyId,
+        login: &Subject,
+        correlation: &CorrelationId,
+    ) -> Result<Option<(MemberId, Option<String>)>, ApiError> {
+        let found = self.context(company, login, correlation).await?;
+        Ok(found.member_id.filter(|_| found.is_member).map(|member| (member, found.display_name)))
+    }
+
     /// What these ids are in the company.
     ///
     /// # Errors

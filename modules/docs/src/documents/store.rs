@@ -220,7 +220,7 @@ pub(crate) async fn set_owner_member(
     tx: &mut CompanyTx,
     id: DocumentId,
     member: MemberId,
-    label: &str,
+    label: Option<&str>,
 ) -> Result<(), ApiError> {
     let company = tx.company().as_uuid();
     sqlx::query!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use service::refusal::conflict;
 use service::two_store::{BrokenOff, NewRow, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::admission;
@@ -32,6 +32,8 @@ pub struct Ownership {
     is_coming: bool,
     /// The document's current owner.
     owner: Subject,
+    /// Whether a share of the document stands for the subject.
+    has_share: bool,
 }
 
 /// An owner to install.
@@ -77,7 +79,8 @@ impl NewRow for NewOwner {
         let row = sqlx::query_scalar!(
             "INSERT INTO docs.ownerships(id, company_id, document_id, kc_sub, member_id, label, as_manager, state)
              VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending')
-             ON CONFLICT (document_id, kc_sub) DO UPDATE SET label = excluded.label RETURNING id",
+             ON CONFLICT (document_id, kc_sub) DO UPDATE SET member_id = excluded.member_id, label = excluded.label
+             RETURNING id",
             Uuid::now_v7(),
             company.as_uuid(),
             document.as_uuid(),
@@ -97,9 +100,11 @@ impl TupleRow for Ownership {
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
         let row = sqlx::query!(
-            "SELECT o.document_id, o.kc_sub, o.member_id, o.label, o.as_manager, o.state, d.owner_kc_sub
+            r#"SELECT o.document_id, o.kc_sub, o.member_id, o.label, o.as_manager, o.state, d.owner_kc_sub,
+               EXISTS (SELECT FROM docs.shares s WHERE s.document_id = o.document_id AND s.kc_sub = o.kc_sub)
+                 AS "has_share!"
              FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
-             WHERE o.company_id = $1 AND o.id = $2",
+             WHERE o.company_id = $1 AND o.id = $2"#,
             company.as_uuid(),
             id
         )
@@ -115,6 +120,7 @@ impl TupleRow for Ownership {
             as_manager: row.as_manager,
             is_coming: row.state == "pending",
             owner: subject(&row.owner_kc_sub)?,
+            has_share: row.has_share,
         }))
     }
 
@@ -127,8 +133,11 @@ impl TupleRow for Ownership {
         tuples
     }
 
+    /// The former owner's tuple, and the one of the share that the former owner could not be given ([`hand_over`]).
     fn removed_tuples(&self) -> Vec<Tuple> {
-        vec![Tuple::user(object(self.document), "owner", &self.subject)]
+        let of_share = (!self.has_share).then_some("editor");
+        let gone = ["owner"].into_iter().chain(of_share);
+        gone.map(|relation| Tuple::user(object(self.document), relation, &self.subject)).collect()
     }
 
     /// A former owner's tuple must go, however long that takes.
@@ -178,7 +187,8 @@ impl Ownership {
 }
 
 /// Writes the new owner to the document. The former owner gets a share and an ownership row in `revoking`, whose tuple
-/// is then removed.
+/// is then removed. A former owner whose member row has got another login since, with which the document is shared, gets
+/// no share: that login keeps its own.
 async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiError> {
     let (company, document) = (new.company.as_uuid(), new.document.as_uuid());
     let former = sqlx::query!(
@@ -207,7 +217,7 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
            granted_by)
          VALUES ($1, $2, $3, 'member', $4, $5, $6, 'editor', 'active', $7)
          ON CONFLICT (document_id, member_id) WHERE member_id IS NOT NULL
-           DO UPDATE SET kc_sub = excluded.kc_sub, role = 'editor', next_role = NULL, state = 'active'",
+           DO UPDATE SET role = 'editor', next_role = NULL, state = 'active' WHERE shares.kc_sub = excluded.kc_sub",
         Uuid::now_v7(),
         company,
         document,
@@ -232,6 +242,25 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
     .execute(tx.conn())
     .await?;
     Ok(former.owner_member_id.into())
+}
+
+/// Whether a document of this owner's names another member row than this one. The answer holds only for the moment.
+pub(super) async fn names_another(
+    pool: &PgPool,
+    company: CompanyId,
+    document: DocumentId,
+    owner: &Subject,
+    member: MemberId,
+) -> Result<bool, ApiError> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM docs.documents
+             WHERE company_id = $1 AND id = $2 AND owner_kc_sub = $3 AND owner_member_id <> $4) AS "found!""#,
+        company.as_uuid(),
+        document.as_uuid(),
+        owner.as_str(),
+        member.as_uuid()
+    );
+    Ok(found.fetch_one(pool).await?)
 }
 
 /// Whether a share of the current owner or a former owner's tuple is still to be removed. The caller holds the

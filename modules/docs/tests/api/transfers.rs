@@ -1,5 +1,7 @@
 //! Transfers of ownership, complete or interrupted by a crash.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -188,4 +190,128 @@ async fn a_former_owner_whose_transfer_broke_off_does_not_take_the_document_back
     let again = transfer(&world, 1, &document, 2).await;
     assert_eq!((again.status, &again.data()["myRole"]), (200, &json!("editor")), "{}", again.text);
     assert_eq!(owners(&world, &document), ["subject-2"]);
+}
+
+/// The user tuples of a document that its rows do not stand for, and those that its rows stand for and that are missing.
+async fn differences(world: &World, document: &str) -> Vec<String> {
+    let rows = format!(
+        "SELECT coalesce(string_agg(fact, ' '), '') FROM (
+           SELECT role || '@user:' || kc_sub AS fact FROM docs.shares WHERE document_id = '{document}'
+           UNION SELECT 'owner@user:' || owner_kc_sub FROM docs.documents WHERE id = '{document}') facts"
+    );
+    let pool = world.module.database.owner_pool();
+    let rows: String = sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&pool).await.expect("a row");
+    let rows: BTreeSet<String> = rows.split_whitespace().map(ToOwned::to_owned).collect();
+    let prefix = format!("docs_document:{document}#");
+    let facts = world.facts();
+    let of_document = facts.tuples.iter().filter_map(|tuple| tuple.strip_prefix(&prefix));
+    let tuples: BTreeSet<String> =
+        of_document.filter(|tuple| tuple.contains("@user:")).map(ToOwned::to_owned).collect();
+    rows.symmetric_difference(&tuples).cloned().collect()
+}
+
+/// The members that a document is shared with, each with its role, as its owner sees them.
+async fn shared_with(world: &World, owner: usize, document: &str) -> Vec<(Value, Value)> {
+    let shares = world.on(owner, "GET", document, "/shares", None).await;
+    assert_eq!(shares.status, 200, "{}", shares.text);
+    let shares = shares.data().as_array().expect("a list").clone();
+    shares.into_iter().map(|share| (share["memberId"].clone(), share["role"].clone())).collect()
+}
+
+#[tokio::test]
+async fn a_former_owners_share_names_the_present_row_and_leaves_those_of_others() {
+    let world = World::of(6).await;
+    let document = world.document(1, "Plan").await;
+    // Person 3 has the row that person 1 had.
+    let (old, new) = (world.people[1].member, world.relink(1, 3));
+    let given = json!({ "memberId": old, "role": "viewer" });
+    assert_eq!(world.on(1, "POST", &document, "/shares", Some(given)).await.status, 201);
+    assert_eq!(differences(&world, &document).await, [""; 0], "control");
+    let moved = transfer(&world, 1, &document, 2).await;
+    assert_eq!(moved.status, 200, "{}", moved.text);
+    assert_eq!(differences(&world, &document).await, [""; 0]);
+    let expected = [(json!(old), json!("viewer")), (json!(new), json!("editor"))];
+    assert_eq!(shared_with(&world, 2, &document).await, expected);
+    let save = json!({ "body": "still an editor", "baseVersion": 1 });
+    assert_eq!(world.on(1, "PUT", &document, "", Some(save)).await.status, 200);
+    assert!(world.may_read(3, &document).await);
+    let shares = world.on(2, "GET", &document, "/shares", None).await;
+    for share in shares.data().as_array().expect("a list") {
+        let tail = format!("/shares/{}", share["id"].as_str().expect("an id"));
+        assert_eq!(world.on(2, "DELETE", &document, &tail, None).await.status, 200);
+    }
+    assert!(!world.may_read(1, &document).await && !world.may_read(3, &document).await);
+    let rows = world.module.audit().await;
+    let told = rows.iter().find(|row| row["action"] == "ownership.member_changed").expect("a row");
+    assert_eq!(told["payload"]["ownerMemberId"], json!({ "from": old, "to": new }));
+}
+
+#[tokio::test]
+async fn a_share_of_the_row_that_the_former_owner_has_now_ends_with_its_other_login() {
+    let world = World::of(6).await;
+    let document = world.document(1, "Plan").await;
+    assert_eq!(world.share(1, &document, 3, "viewer").await.status, 201);
+    world.relink(3, 1);
+    let moved = transfer(&world, 0, &document, 2).await;
+    assert_eq!(moved.status, 200, "{}", moved.text);
+    assert_eq!(differences(&world, &document).await, [""; 0]);
+    let expected = [(json!(world.people[3].member), json!("editor"))];
+    assert_eq!(shared_with(&world, 2, &document).await, expected);
+    assert!(world.may_read(1, &document).await && !world.may_read(3, &document).await);
+}
+
+#[tokio::test]
+async fn a_former_owner_without_a_row_keeps_no_right_that_no_row_stands_for() {
+    for is_shared in [false, true] {
+        let world = World::of(6).await;
+        let document = world.document(1, "Plan").await;
+        let old = world.people[1].member;
+        world.relink(1, 3);
+        world.unlink(1);
+        let mut expected = Vec::new();
+        if is_shared {
+            let given = json!({ "memberId": old, "role": "viewer" });
+            assert_eq!(world.on(0, "POST", &document, "/shares", Some(given)).await.status, 201);
+            expected.push((json!(old), json!("viewer")));
+        }
+        let moved = transfer(&world, 0, &document, 2).await;
+        assert_eq!(moved.status, 200, "{}", moved.text);
+        assert_eq!(differences(&world, &document).await, [""; 0], "{is_shared}");
+        assert_eq!(shared_with(&world, 2, &document).await, expected, "{is_shared}");
+        let left = format!("docs_document:{document}#editor@user:subject-1");
+        assert!(!world.facts().tuples.contains(&left), "{is_shared}");
+        assert_eq!(world.may_read(3, &document).await, is_shared);
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_that_the_sweep_finishes_takes_no_row_of_another_login() {
+    let world = World::of(6).await;
+    let document = world.document(1, "Plan").await;
+    world.fail(&[Fault::LostAfter]);
+    assert_eq!(transfer(&world, 1, &document, 2).await.status, 503);
+    let (old, new) = (world.people[1].member, world.relink(1, 3));
+    let given = json!({ "memberId": old, "role": "viewer" });
+    assert_eq!(world.on(0, "POST", &document, "/shares", Some(given)).await.status, 201);
+    for _ in 0..3 {
+        sweep(&world).await;
+    }
+    assert_eq!(owners(&world, &document), ["subject-2"]);
+    assert_eq!(differences(&world, &document).await, [""; 0]);
+    assert_eq!(shared_with(&world, 2, &document).await, [(json!(old), json!("viewer"))]);
+    let given = json!({ "memberId": new, "role": "editor" });
+    assert_eq!(world.on(2, "POST", &document, "/shares", Some(given)).await.status, 201);
+    assert_eq!(differences(&world, &document).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_resumed_transfer_names_the_row_that_the_new_owner_has_now() {
+    let world = World::of(6).await;
+    let document = world.document(1, "Plan").await;
+    world.fail(&[Fault::LostBefore]);
+    assert_eq!(transfer(&world, 1, &document, 2).await.status, 503);
+    let new = world.relink(2, 3);
+    let moved = world.on(1, "POST", &document, "/transfer", Some(json!({ "memberId": new }))).await;
+    assert_eq!((moved.status, &moved.data()["ownerMemberId"]), (200, &json!(new)), "{}", moved.text);
+    assert_eq!(differences(&world, &document).await, [""; 0]);
 }
