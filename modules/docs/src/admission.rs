@@ -23,6 +23,7 @@ use crate::documents::rules::{
 };
 use crate::documents::store;
 use crate::operations::{FOLDERS_MANAGE, MANAGER};
+use crate::ownership::row::Ownership;
 use crate::ownership::unfinished;
 use crate::placements;
 use crate::placements::rules::Child;
@@ -46,6 +47,8 @@ pub(crate) struct Gist {
     shares_with_login: Vec<ShareId>,
     /// Shares of the document and of its folders whose removal broke off 10 seconds ago or earlier.
     shares_to_remove: Vec<ShareId>,
+    /// Transfers whose outcome nobody has learnt for 10 seconds.
+    transfers_to_settle: Vec<Uuid>,
     /// Placements of the document and of its folders whose change broke off 10 seconds ago or earlier.
     moves_to_finish: Vec<Uuid>,
     /// Something that must be removed before the decision is left, because authz refuses the caller.
@@ -454,11 +457,17 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     Ok(found)
 }
 
-/// Reads what the decision needs, after finishing interrupted moves of the document and of the folders around it. Once a
-/// document is where it should be, other folders are around it.
+/// Reads what the decision needs, after settling interrupted transfers, and interrupted moves of the document and of the
+/// folders around it: then it has another owner, and other folders are around it.
 async fn settled_gist(app: &App, call: &CompanyCall, id: DocumentId) -> Result<Gist, ApiError> {
     for _ in 0..MAX_LOOKS {
         let mut found = gist(&app.core.pool, call, id).await?.ok_or_else(unknown)?;
+        if !found.transfers_to_settle.is_empty() {
+            for transfer in &found.transfers_to_settle {
+                app.two_store().settle_pending::<Ownership>(call.company, *transfer).await?;
+            }
+            continue;
+        }
         if found.moves_to_finish.is_empty() {
             return Ok(found);
         }
@@ -481,6 +490,10 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
                WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub
                  AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!",
              ARRAY(
+               SELECT o.id FROM docs.ownerships o
+               WHERE o.document_id = d.id AND o.company_id = $1 AND o.state = 'pending' AND o.attempts > 0
+                 AND o.attempted_at < now() - interval '10 seconds') AS "transfers_to_settle!",
+             ARRAY(
                SELECT s.id FROM docs.shares s
                WHERE s.document_id = d.id AND s.company_id = $1 AND s.kc_sub = $3 AND s.member_id IS NOT NULL
                  AND s.state <> 'pending'
@@ -499,13 +512,13 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
                AS "shares_to_remove!",
              ARRAY(
                SELECT p.id FROM docs.placements p
-               WHERE p.document_id = d.id AND p.company_id = $1 AND (p.state = 'revoking' OR p.state = 'exchanging')
+               WHERE p.document_id = d.id AND p.company_id = $1 AND (p.state = 'revoking' OR p.state = 'exchanging' OR (p.state = 'pending' AND p.attempts > 0))
                  AND p.attempted_at < now() - interval '10 seconds'
                UNION ALL
                SELECT p.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
                  SELECT p.id FROM docs.placements p
                  WHERE p.folder_id = a.ancestor_id AND p.company_id = $1
-                   AND (p.state = 'revoking' OR p.state = 'exchanging')
+                   AND (p.state = 'revoking' OR p.state = 'exchanging' OR (p.state = 'pending' AND p.attempts > 0))
                    AND p.attempted_at < now() - interval '10 seconds' OFFSET 0) AS p
                WHERE a.folder_id = d.folder_id) AS "moves_to_finish!"
            FROM docs.documents d WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'"#,
@@ -526,6 +539,7 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         is_unfinished: row.is_unfinished,
         shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
         shares_to_remove: row.shares_to_remove.into_iter().map(ShareId::from).collect(),
+        transfers_to_settle: row.transfers_to_settle,
         moves_to_finish: row.moves_to_finish,
         is_left: false,
     }))

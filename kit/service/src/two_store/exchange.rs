@@ -111,9 +111,16 @@ impl TwoStore {
         }
         let by = row.exchanged_by().unwrap_or_else(|| call.caller.subject.as_str()).to_owned();
         let next = row.next().ok_or_else(|| ApiError::internal("an exchange without new tuples"))?;
-        locked.count_attempt::<E::Row>().await?;
         let [(first, one), (second, other)] = steps(&row, next);
-        match ask(&mut locked, self, call, first, &one).await {
+        let asked = match self.still_allowed(call).await {
+            Ok(()) => {
+                locked.count_attempt::<E::Row>().await?;
+                ask(&mut locked, self, call, first, &one).await
+            }
+            Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
+            Err(refused) => Err(GrantRefused::Refused(refused)),
+        };
+        match asked {
             Ok(()) => {}
             Err(GrantRefused::Refused(why)) if is_begun && state.is_untried() => {
                 let mut tx = locked.begin(&self.core, call).await?;

@@ -42,6 +42,8 @@ mod lock;
 mod sweep;
 mod withdraw;
 
+use std::fmt::Display;
+
 use contract::grants::{Op, Tuple};
 use contract::id::CompanyId;
 use http::StatusCode;
@@ -56,7 +58,7 @@ use crate::clients::authz::AuthzClient;
 use crate::clients::grants::GrantRefused;
 use crate::contention::{retried, watched};
 use crate::idempotency::{self, Attempt, Claim, Once, Replay};
-use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created};
+use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created, Feature, Permits};
 
 pub use withdraw::Withdrawal;
 
@@ -255,6 +257,15 @@ impl<R: Sync> Guard<R> for Unguarded {
 pub struct TwoStore {
     core: Core,
     authz: AuthzClient,
+    allowed: Option<Allowed>,
+}
+
+/// A right of the caller.
+#[derive(Clone)]
+struct Allowed {
+    permits: Permits,
+    feature: Feature,
+    object_id: String,
 }
 
 /// The result of a grant, once the row is locked.
@@ -279,7 +290,21 @@ impl TwoStore {
     /// Drives the rows of one module.
     #[must_use]
     pub const fn new(core: Core, authz: AuthzClient) -> Self {
-        Self { core, authz }
+        Self { core, authz, allowed: None }
+    }
+
+    /// Creates and exchanges rows only while the caller has this right: authz is asked once more when all waiting is over,
+    /// just before the first tuple changes. A call may have waited since its decision, for rows, connections or its turn,
+    /// and a tuple stays.
+    #[must_use]
+    pub fn while_allowed(self, permits: Permits, feature: Feature, object_id: impl Display) -> Self {
+        Self { allowed: Some(Allowed { permits, feature, object_id: object_id.to_string() }), ..self }
+    }
+
+    /// Asks for the right of [`Self::while_allowed`].
+    async fn still_allowed(&self, call: &CompanyCall) -> Result<(), ApiError> {
+        let Some(Allowed { permits, feature, object_id }) = &self.allowed else { return Ok(()) };
+        permits.ask_object(call, feature, object_id).await.map(drop)
     }
 
     /// Creates a row with its tuples. With an attempt, the operation is idempotent in two phases.
@@ -407,8 +432,14 @@ impl TwoStore {
             Some((row, state @ RowState::Pending { .. })) => (row, state),
             None => return Ok(Granted::Gone),
         };
-        locked.count_attempt::<R>().await?;
-        let asked = locked.ask(&self.authz, call, Op::Grant, &row.tuples()).await;
+        let asked = match self.still_allowed(call).await {
+            Ok(()) => {
+                locked.count_attempt::<R>().await?;
+                locked.ask(&self.authz, call, Op::Grant, &row.tuples()).await
+            }
+            Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
+            Err(refused) => Err(GrantRefused::Refused(refused)),
+        };
         let mut tx = match asked {
             Ok(_) => locked.begin(&self.core, call).await?,
             Err(GrantRefused::Refused(why)) if state.is_untried() => {

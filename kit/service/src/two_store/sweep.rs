@@ -117,6 +117,24 @@ impl TwoStore {
         }
     }
 
+    /// Settles a `pending` row that authz was asked for and whose outcome nobody learnt, as the sweep would do later. Does
+    /// nothing to a row in another state, or one that another request works on.
+    ///
+    /// # Errors
+    /// 503 when authz or the database does not answer.
+    pub async fn settle_pending<R: TupleRow>(&self, company: CompanyId, id: Uuid) -> Result<(), ApiError> {
+        let Some(locked) = Locked::try_take::<R>(&self.core, ACTOR, company, id).await? else {
+            return Ok(());
+        };
+        match locked.read::<R>().await? {
+            Some((row, state @ RowState::Pending { .. })) => {
+                let verdict = self.verdict(&row, state).await?;
+                self.conclude(locked, &row, &verdict, state, (company, id)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn stale<R: TupleRow>(
         &self,
         stale_after: Duration,
@@ -172,9 +190,22 @@ impl TwoStore {
         if R::EXCHANGE_IS_LEFT && is_exchange && matches!(verdict, Verdict::Keep) {
             return Ok(Verdict::Leave);
         }
+        self.conclude(locked, &row, &verdict, state, (company, id)).await?;
+        Ok(verdict)
+    }
+
+    /// Writes what became of the row, in the name of who began the change.
+    async fn conclude<R: TupleRow>(
+        &self,
+        locked: Locked,
+        row: &R,
+        verdict: &Verdict,
+        state: RowState,
+        (company, id): (CompanyId, Uuid),
+    ) -> Result<(), ApiError> {
         if matches!(verdict, Verdict::Leave) {
             tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples exist; leaving the row unchanged");
-            return Ok(verdict);
+            return Ok(());
         }
         let begun_by = match state {
             RowState::Revoking { .. } => row.removed_by(),
@@ -183,8 +214,7 @@ impl TwoStore {
         };
         let actor = begun_by.unwrap_or(ACTOR);
         let tx = locked.begin_as(&self.core, actor, None).await?;
-        carry_out(tx, &row, &verdict, state, (company, id)).await?;
-        Ok(verdict)
+        carry_out(tx, row, verdict, state, (company, id)).await
     }
 
     /// Removes the tuples of a row that must go, for any caller, by the services' credential.

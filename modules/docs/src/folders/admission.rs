@@ -169,7 +169,7 @@ async fn read(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Foun
                SELECT p.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
                  SELECT p.id FROM docs.placements p
                  WHERE p.folder_id = a.ancestor_id AND p.company_id = $1
-                   AND (p.state = 'revoking' OR p.state = 'exchanging')
+                   AND (p.state = 'revoking' OR p.state = 'exchanging' OR (p.state = 'pending' AND p.attempts > 0))
                    AND p.attempted_at < now() - interval '10 seconds' OFFSET 0) AS p
                WHERE a.folder_id = f.id) AS "moves_to_finish!"
            FROM docs.folders f WHERE company_id = $1 AND id = $2 AND state <> 'pending'"#,

@@ -1,4 +1,5 @@
-//! Completes interrupted moves out of a folder: what was to be taken out must not stay open there. The sweep cannot, because
+//! Completes interrupted moves. One into a folder is settled as the sweep would settle it later, by whether its tuple exists.
+//! One out of a folder is finished: what was to be taken out must not stay open there. The sweep cannot, because
 //! authz changes `parent` tuples only with a member's bearer. As with an interrupted transfer, any member's bearer will do:
 //! the move was decided when it began, and the audit row names who began it.
 
@@ -26,6 +27,7 @@ pub(crate) async fn finish(app: &App, call: &CompanyCall, placements: &[Uuid]) -
             ("exchanging", Some(_)) => {
                 app.two_store().exchange(call, *id, &Resumed(found.next)).await.map(drop)
             }
+            ("pending", _) => app.two_store().settle_pending::<Swept>(call.company, *id).await,
             _ => Ok(()),
         };
         match finished {
