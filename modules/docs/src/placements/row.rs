@@ -250,7 +250,7 @@ async fn check_decision(
     if found.state != State::Active && !takes_out {
         return Err(trashed());
     }
-    // The document may have left its folder in this transaction already.
+    // What shares of folders give is no right to move the document.
     if rights.is_same_without_folders(found.rights) { Ok(()) } else { Err(rights_changed()) }
 }
 
