@@ -91,20 +91,25 @@ pub(super) async fn list_given(
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
 
-/// Lists the shares of the folders that a document lies in, as [`list_given`], without those of the document's owner.
+/// Lists the shares of the folders around a document or folder, as [`list_given`], without those of its owner.
 pub(super) async fn list_inherited(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
-    document: DocumentId,
+    target: Target,
 ) -> Result<Vec<Share>, ApiError> {
     let rows = rows!(
         "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id IN (
            SELECT a.ancestor_id FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
-           WHERE d.company_id = $1 AND d.id = $2)
-           AND kc_sub IS DISTINCT FROM (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2)
+             WHERE d.company_id = $1 AND d.id = $2
+           UNION ALL SELECT a.ancestor_id FROM docs.folder_ancestors a
+             WHERE a.company_id = $1 AND a.folder_id = $3 AND a.distance > 0)
+           AND kc_sub IS DISTINCT FROM coalesce(
+             (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2),
+             (SELECT owner_kc_sub FROM docs.folders WHERE company_id = $1 AND id = $3))
          ORDER BY created_at, id",
         company.as_uuid(),
-        document.as_uuid()
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid)
     );
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
@@ -118,22 +123,25 @@ struct Owning {
     created_at: OffsetDateTime,
 }
 
-/// Lists the owners of the folders that a document lies in, who edit it, as shares of the folders; without the document's
-/// owner. Their ids are made from those of the document and the folder.
+/// Lists the owners of the folders around a document or folder, who edit it, as shares of these folders; without its own
+/// owner. Their ids are made from those of the document or folder and of the folder around it.
 pub(super) async fn list_owning(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
-    document: DocumentId,
+    target: Target,
 ) -> Result<Vec<Share>, ApiError> {
     let rows = sqlx::query_as!(
         Owning,
-        r#"SELECT md5(d.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
+        r#"SELECT md5(t.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
              f.owner_label, f.created_at
-           FROM docs.documents d JOIN docs.folder_ancestors a ON a.folder_id = d.folder_id
+           FROM (SELECT id, owner_kc_sub, folder_id, 0 AS nearest FROM docs.documents WHERE company_id = $1 AND id = $2
+             UNION ALL SELECT id, owner_kc_sub, id, 1 FROM docs.folders WHERE company_id = $1 AND id = $3) t
+             JOIN docs.folder_ancestors a ON a.folder_id = t.folder_id AND a.distance >= t.nearest
              JOIN docs.folders f ON f.id = a.ancestor_id
-           WHERE d.company_id = $1 AND d.id = $2 AND f.owner_kc_sub <> d.owner_kc_sub ORDER BY a.distance"#,
+           WHERE f.owner_kc_sub <> t.owner_kc_sub ORDER BY a.distance"#,
         company.as_uuid(),
-        document.as_uuid()
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid)
     );
     let rows = rows.fetch_all(executor).await?;
     let share = |Owning { id, folder_id, owner_member_id, owner_kc_sub, owner_label, created_at }: Owning| {

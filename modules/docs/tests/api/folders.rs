@@ -400,6 +400,42 @@ async fn what_folders_give_is_among_the_shares_of_a_document() {
 }
 
 #[tokio::test]
+async fn what_the_folders_around_it_give_is_among_the_shares_of_a_folder() {
+    let world = World::of(7).await;
+    let top = world.folder(3, "Top", None).await;
+    let editor = id(&share(&world, 3, &top, 1, "editor").await);
+    let folder = world.folder(1, "Inner", Some(&top)).await;
+    id(&share(&world, 1, &folder, 2, "viewer").await);
+    id(&share(&world, 3, &top, 4, "editor").await);
+    let member = |who: usize| json!(world.people[who].member);
+    let listed = async |who: usize, folder: &str| {
+        let reply = world.ask(who, "GET", &format!("/folders/{folder}/shares"), None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        let shown = |share: &Value| ["memberId", "isInherited", "folderId"].map(|name| share[name].clone());
+        reply.data().as_array().expect("a list").iter().map(shown).collect::<Vec<_>>()
+    };
+    let direct = [member(2), json!(false), json!(folder)];
+    let of_top = |sees: bool| {
+        [3, 4].map(|who| [member(who), json!(true), if sees { json!(top) } else { Value::Null }])
+    };
+    let expected = |sees: bool| [vec![direct.clone()], of_top(sees).to_vec()].concat();
+    assert_eq!(listed(1, &folder).await, expected(true));
+    let gone = world.ask(3, "DELETE", &format!("/folders/{top}/shares/{editor}"), None).await;
+    assert_eq!(gone.status, 200, "{}", gone.text);
+    for (who, sees) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
+        assert_eq!(listed(who, &folder).await, expected(sees), "{who}");
+    }
+    assert_eq!(
+        listed(3, &top).await,
+        [[member(4), json!(false), json!(top)]],
+        "control: nothing is around it"
+    );
+    let out = move_folder(&world, 1, &folder, None).await;
+    assert_eq!(out.status, 200, "{}", out.text);
+    assert_eq!(listed(1, &folder).await, [direct], "control: outside");
+}
+
+#[tokio::test]
 async fn the_names_of_more_inherited_shares_than_one_look_up_takes_are_current() {
     let world = World::of(3).await;
     let outer = world.folder(1, "Outer", None).await;
