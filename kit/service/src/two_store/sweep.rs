@@ -123,7 +123,7 @@ impl TwoStore {
     /// # Errors
     /// 503 when authz or the database does not answer.
     pub async fn settle_pending<R: TupleRow>(&self, company: CompanyId, id: Uuid) -> Result<(), ApiError> {
-        let Some(locked) = Locked::try_take::<R>(&self.core, ACTOR, company, id).await? else {
+        let Some(mut locked) = Locked::try_take::<R>(&self.core, ACTOR, company, id).await? else {
             return Ok(());
         };
         match locked.read::<R>().await? {

@@ -13,7 +13,8 @@ use crate::shares::rules::{CreateBody, Right, RoleBody, Shown, Target, ambiguous
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit(&app, call).await?;
-    Ok(uncached(Data(listed(&app, &admitted, Target::Folder(admitted.id)).await?)))
+    let target = Target::Folder(admitted.id);
+    Ok(uncached(Data(listed(&app, &admitted, target, admitted.as_manager).await?)))
 }
 
 pub(crate) async fn create(

@@ -14,48 +14,62 @@ use super::rules::{
     unknown_principal,
 };
 use super::{relinked, store};
-use crate::admission::{self, Admitted};
+use crate::admission;
 use crate::documents::answer::uncached;
-use crate::documents::rules::{DocumentId, Looker};
+use crate::documents::rules::Looker;
 use crate::folders::rules::FolderId;
 use crate::placements::rules::Child;
 use crate::{App, folders, names, placements};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let admitted = admission::admit_trashed(&app, call).await?;
-    let document = admitted.gist.id;
-    let mut listed = listed(&app, &admitted, Target::Document(document)).await?;
-    listed.extend(inherited(&app, &admitted, document).await?);
-    Ok(uncached(Data(listed)))
+    let target = Target::Document(admitted.gist.id);
+    Ok(uncached(Data(listed(&app, &admitted, target, admitted.as_manager).await?)))
 }
 
-/// The shares of a target, each with the principal's current name.
-pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
+/// The shares of a target, each with the principal's current name, and then what the folders around it give.
+pub(crate) async fn listed(
+    app: &App,
+    call: &CompanyCall,
+    target: Target,
+    as_manager: bool,
+) -> Result<Vec<Shown>, ApiError> {
     let shares = store::list_given(&app.core.pool, call.company, target).await?;
     let (shares, found) = of_present_logins(app, call, shares).await?;
-    Ok(shares.into_iter().map(|share| entitled(share, found.as_ref())).collect())
+    let mut listed: Vec<Shown> = shares.into_iter().map(|share| entitled(share, found.as_ref())).collect();
+    listed.extend(inherited(app, call, target, as_manager).await?);
+    Ok(listed)
 }
 
-/// What the folders that a document lies in give to others than its owner.
-async fn inherited(app: &App, admitted: &Admitted, document: DocumentId) -> Result<Vec<Shown>, ApiError> {
+/// What the folders around a target give to others than its owner.
+async fn inherited(
+    app: &App,
+    call: &CompanyCall,
+    target: Target,
+    as_manager: bool,
+) -> Result<Vec<Shown>, ApiError> {
     let pool = &app.core.pool;
-    let folders = placements::store::around(pool, admitted.company, Child::Document(document)).await?;
+    let child = match target {
+        Target::Document(id) => Child::Document(id),
+        Target::Folder(id) => Child::Folder(id),
+    };
+    let folders = placements::store::around(pool, call.company, child).await?;
     if folders.is_empty() {
         return Ok(Vec::new());
     }
-    let owning = store::list_owning(pool, admitted.company, document, &folders).await?;
-    let given = store::list_inherited(pool, admitted.company, document, &folders).await?;
+    let owning = store::list_owning(pool, call.company, target, &folders).await?;
+    let given = store::list_inherited(pool, call.company, target, &folders).await?;
     if owning.is_empty() && given.is_empty() {
         return Ok(Vec::new());
     }
-    let (given, found) = of_present_logins(app, admitted, given).await?;
+    let (given, found) = of_present_logins(app, call, given).await?;
     let owner = |share: &Share| share.principal.member().zip(share.kc_sub.clone());
-    let owners = names::of_owners(app, admitted, owning.iter().filter_map(owner)).await;
-    let member = app.org.member_context_if_any(admitted).await?;
-    let looker = Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
+    let owners = names::of_owners(app, call, owning.iter().filter_map(owner)).await;
+    let member = app.org.member_context_if_any(call).await?;
+    let looker = Looker { subject: &call.subject, member: member.as_ref(), manages: as_manager };
     let folders: Vec<FolderId> =
         owning.iter().chain(&given).filter_map(|share| share.target.folder()).collect();
-    let seen = folders::store::seen(pool, admitted, &looker, &folders).await?;
+    let seen = folders::store::seen(pool, call, &looker, &folders).await?;
     let is_seen = |share: &Share| share.target.folder().is_some_and(|folder| seen.contains(&folder));
     let owning = owning.into_iter().map(|share| {
         let name = owner(&share).and_then(|owner| owners.get(&owner).cloned());

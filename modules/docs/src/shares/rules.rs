@@ -173,7 +173,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Renders what a folder gives to a document in it, without the folder unless the caller sees it.
+    /// Renders what a folder gives to what lies in it, without the folder unless the caller sees it.
     #[must_use]
     pub fn inherited(self, is_seen: bool) -> Self {
         Self { folder_id: self.folder_id.filter(|_| is_seen), is_inherited: true, ..self }

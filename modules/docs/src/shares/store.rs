@@ -91,20 +91,23 @@ pub(super) async fn list_given(
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
 
-/// Lists the shares of these folders, which a document lies in, as [`list_given`], without those of the document's owner.
+/// Lists the shares of these folders, which are around a document or folder, as [`list_given`], without those of its owner.
 pub(super) async fn list_inherited(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
-    document: DocumentId,
+    target: Target,
     folders: &[FolderId],
 ) -> Result<Vec<Share>, ApiError> {
     let folders: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
     let rows = rows!(
-        "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id = ANY($3)
-           AND kc_sub IS DISTINCT FROM (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2)
+        "WHERE company_id = $1 AND (state <> 'pending' OR attempts > 0) AND folder_id = ANY($4)
+           AND kc_sub IS DISTINCT FROM coalesce(
+             (SELECT owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2),
+             (SELECT owner_kc_sub FROM docs.folders WHERE company_id = $1 AND id = $3))
          ORDER BY created_at, id",
         company.as_uuid(),
-        document.as_uuid(),
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid),
         &folders
     );
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
@@ -119,24 +122,26 @@ struct Owning {
     created_at: OffsetDateTime,
 }
 
-/// Lists the owners of these folders, which a document lies in and they edit, as shares of the folders; without the document's
-/// owner. Their ids are made from those of the document and the folder.
+/// Lists the owners of these folders, which are around a document or folder and who edit it, as shares of the folders; without
+/// its own owner. Their ids are made from those of the document or folder and of the folder around it.
 pub(super) async fn list_owning(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
-    document: DocumentId,
+    target: Target,
     folders: &[FolderId],
 ) -> Result<Vec<Share>, ApiError> {
     let folders: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
     let rows = sqlx::query_as!(
         Owning,
-        r#"SELECT md5(d.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
+        r#"SELECT md5(t.id::text || f.id)::uuid AS "id!", f.id AS folder_id, f.owner_member_id, f.owner_kc_sub,
              f.owner_label, f.created_at
-           FROM docs.documents d JOIN docs.folders f ON f.company_id = d.company_id AND f.id = ANY($3)
-           WHERE d.company_id = $1 AND d.id = $2 AND f.owner_kc_sub <> d.owner_kc_sub
-           ORDER BY array_position($3, f.id)"#,
+           FROM (SELECT id, owner_kc_sub FROM docs.documents WHERE company_id = $1 AND id = $2
+             UNION ALL SELECT id, owner_kc_sub FROM docs.folders WHERE company_id = $1 AND id = $3) t
+             JOIN docs.folders f ON f.company_id = $1 AND f.id = ANY($4)
+           WHERE f.owner_kc_sub <> t.owner_kc_sub ORDER BY array_position($4, f.id)"#,
         company.as_uuid(),
-        document.as_uuid(),
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid),
         &folders
     );
     let rows = rows.fetch_all(executor).await?;

@@ -400,6 +400,68 @@ async fn what_folders_give_is_among_the_shares_of_a_document() {
 }
 
 #[tokio::test]
+async fn what_the_folders_around_it_give_is_among_the_shares_of_a_folder() {
+    let world = World::of(7).await;
+    let top = world.folder(3, "Top", None).await;
+    let editor = id(&share(&world, 3, &top, 1, "editor").await);
+    let folder = world.folder(1, "Inner", Some(&top)).await;
+    id(&share(&world, 1, &folder, 2, "viewer").await);
+    id(&share(&world, 3, &top, 4, "editor").await);
+    let member = |who: usize| json!(world.people[who].member);
+    let listed = async |who: usize, folder: &str| {
+        let reply = world.ask(who, "GET", &format!("/folders/{folder}/shares"), None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        let shown = |share: &Value| ["memberId", "isInherited", "folderId"].map(|name| share[name].clone());
+        reply.data().as_array().expect("a list").iter().map(shown).collect::<Vec<_>>()
+    };
+    let direct = [member(2), json!(false), json!(folder)];
+    let of_top = |sees: bool| {
+        [3, 4].map(|who| [member(who), json!(true), if sees { json!(top) } else { Value::Null }])
+    };
+    let expected = |sees: bool| [vec![direct.clone()], of_top(sees).to_vec()].concat();
+    assert_eq!(listed(1, &folder).await, expected(true));
+    let gone = world.ask(3, "DELETE", &format!("/folders/{top}/shares/{editor}"), None).await;
+    assert_eq!(gone.status, 200, "{}", gone.text);
+    for (who, sees) in [(0, true), (1, false), (2, false), (3, true), (4, true)] {
+        assert_eq!(listed(who, &folder).await, expected(sees), "{who}");
+    }
+    assert_eq!(
+        listed(3, &top).await,
+        [[member(4), json!(false), json!(top)]],
+        "control: nothing is around it"
+    );
+    let out = move_folder(&world, 1, &folder, None).await;
+    assert_eq!(out.status, 200, "{}", out.text);
+    assert_eq!(listed(1, &folder).await, [direct], "control: outside");
+}
+
+#[tokio::test]
+async fn who_manages_a_folder_and_a_document_in_the_trash_takes_the_document_out() {
+    let world = World::of(5).await;
+    for who in [0, 1] {
+        let (folder, other) = (world.folder(1, "Mine", None).await, world.folder(1, "Other", None).await);
+        let body = json!({ "title": "Plan", "folderId": folder });
+        let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+        assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 200);
+        let into = place(&world, who, &document, Some(&other)).await;
+        assert_eq!((into.status, into.code()), (409, "DOCUMENT_TRASHED"), "control: {}", into.text);
+        assert_eq!(place(&world, 2, &document, None).await.status, 404, "control");
+        let out = place(&world, who, &document, None).await;
+        assert_eq!((out.status, &out.data()["folderId"]), (200, &Value::Null), "{who}: {}", out.text);
+        let again = place(&world, who, &document, None).await;
+        assert_eq!((again.status, again.code()), (409, "DOCUMENT_TRASHED"), "it lies in no folder");
+        assert_eq!(world.ask(who, "DELETE", &format!("/folders/{folder}"), None).await.status, 200);
+    }
+    // The document's owner does not manage the folder that it lies in.
+    let folder = world.folder(3, "Theirs", None).await;
+    id(&share(&world, 3, &folder, 1, "editor").await);
+    let body = json!({ "title": "Plan", "folderId": folder });
+    let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+    assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 200);
+    assert_eq!(place(&world, 1, &document, None).await.code(), "DOCUMENT_TRASHED", "control");
+}
+
+#[tokio::test]
 async fn the_names_of_more_inherited_shares_than_one_look_up_takes_are_current() {
     let world = World::of(3).await;
     let outer = world.folder(1, "Outer", None).await;
