@@ -94,7 +94,8 @@ pub(crate) struct Admitted {
     pub(crate) managed: bool,
     /// The caller was admitted as a manager of a document that someone else owns.
     pub(crate) as_manager: bool,
-    /// The caller manages the folder that the document lies in, not the document: the only move is out of that folder.
+    /// The caller manages the folder that the document lies in, and not the document, or the document is in the trash: the
+    /// only move is out of that folder.
     pub(crate) takes_out: bool,
 }
 
@@ -285,19 +286,22 @@ pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted,
     if placement.is_none() && !is_trashed {
         return Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move));
     }
-    if let Some(proof) = probe(app, &call, &gist, &manager).await? {
-        return if is_trashed { Err(trashed()) } else { Ok(admitted(proof, gist, true, Way::Move)) };
-    }
+    let own = match probe(app, &call, &gist, &manager).await? {
+        Some(proof) if !is_trashed => return Ok(admitted(proof, gist, true, Way::Move)),
+        other => other,
+    };
     let folder = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"));
     if let Some(folder) = folder {
         let permit = app.permits.probe_object(&call, &FOLDERS_MANAGE, folder.parent).await?;
         if let Some(permit) = permit {
-            let admitted = admitted(Proof::Object(permit), gist, false, Way::Move);
+            let is_managing = own.is_some();
+            let proof = own.unwrap_or(Proof::Object(permit));
+            let admitted = admitted(proof, gist, is_managing, Way::Move);
             return Ok(Admitted { takes_out: true, ..admitted });
         }
     }
     if is_trashed {
-        return Err(unknown());
+        return Err(if own.is_some() { trashed() } else { unknown() });
     }
     Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move))
 }
@@ -305,9 +309,10 @@ pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted,
 /// Asks whether the caller manages the document, for a move that the manager of its folder may not make.
 ///
 /// # Errors
-/// 403 and 503 from authz.
+/// 403 and 503 from authz; 409 `DOCUMENT_TRASHED`.
 pub(crate) async fn check_manager(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
-    ask(app, admitted, &admitted.gist, &managing(admitted)).await.map(drop)
+    ask(app, admitted, &admitted.gist, &managing(admitted)).await?;
+    if admitted.is_trashed() { Err(trashed()) } else { Ok(()) }
 }
 
 /// Admits a call that shares the document: always for its managers, for its editors if `editors_can_share` is set.

@@ -436,6 +436,32 @@ async fn what_the_folders_around_it_give_is_among_the_shares_of_a_folder() {
 }
 
 #[tokio::test]
+async fn who_manages_a_folder_and_a_document_in_the_trash_takes_the_document_out() {
+    let world = World::of(5).await;
+    for who in [0, 1] {
+        let (folder, other) = (world.folder(1, "Mine", None).await, world.folder(1, "Other", None).await);
+        let body = json!({ "title": "Plan", "folderId": folder });
+        let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+        assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 200);
+        let into = place(&world, who, &document, Some(&other)).await;
+        assert_eq!((into.status, into.code()), (409, "DOCUMENT_TRASHED"), "control: {}", into.text);
+        assert_eq!(place(&world, 2, &document, None).await.status, 404, "control");
+        let out = place(&world, who, &document, None).await;
+        assert_eq!((out.status, &out.data()["folderId"]), (200, &Value::Null), "{who}: {}", out.text);
+        let again = place(&world, who, &document, None).await;
+        assert_eq!((again.status, again.code()), (409, "DOCUMENT_TRASHED"), "it lies in no folder");
+        assert_eq!(world.ask(who, "DELETE", &format!("/folders/{folder}"), None).await.status, 200);
+    }
+    // The document's owner does not manage the folder that it lies in.
+    let folder = world.folder(3, "Theirs", None).await;
+    id(&share(&world, 3, &folder, 1, "editor").await);
+    let body = json!({ "title": "Plan", "folderId": folder });
+    let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+    assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 200);
+    assert_eq!(place(&world, 1, &document, None).await.code(), "DOCUMENT_TRASHED", "control");
+}
+
+#[tokio::test]
 async fn the_names_of_more_inherited_shares_than_one_look_up_takes_are_current() {
     let world = World::of(3).await;
     let outer = world.folder(1, "Outer", None).await;
