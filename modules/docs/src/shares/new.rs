@@ -1,7 +1,7 @@
 //! Creates shares. The conditions are checked again under the lock of the document or folder, which access changes take
 //! as well.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use service::refusal::{broken, conflict};
 use service::two_store::NewRow;
 use service::{ApiError, AuditedTx};
@@ -39,7 +39,8 @@ impl<const AS_MANAGER: bool> NewRow for NewShare<AS_MANAGER> {
             return if resumed { Ok(found.id.as_uuid()) } else { Err(exists()) };
         }
         if store::count(tx.conn(), share.company, share.target).await? >= MAX_SHARES {
-            return Err(broken("TOO_MANY_SHARES", "at most 200 shares", Value::Null));
+            let details = json!({ "maxShares": MAX_SHARES });
+            return Err(broken("TOO_MANY_SHARES", "at most 200 shares", details));
         }
         // The lock keeps others from adding a share meanwhile; the unique index is only a backstop.
         store::insert(tx.conn(), share, "pending").await?;

@@ -250,6 +250,7 @@ async fn two_hundred_shares_are_the_most() {
     assert_eq!(last.status, 201, "{}", last.text);
     let over = world.share(1, &document, 2, "viewer").await;
     assert_eq!((over.status, reason(&over)), (422, "TOO_MANY_SHARES"));
+    assert_eq!(over.body["error"]["details"]["maxShares"], 200);
     assert_eq!(
         world.on(1, "GET", &document, "/shares", None).await.data().as_array().map(Vec::len),
         Some(200)
