@@ -12,6 +12,7 @@ use std::ops::Deref;
 
 use contract::Subject;
 use contract::envelope::code;
+use service::two_store::TwoStore;
 use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit};
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -62,10 +63,11 @@ impl Gist {
     }
 }
 
-/// authz's answer: about the document or, where general access suffices, about membership in the company.
+/// authz's answer: about the document, with what it was asked for, or, where general access suffices, about membership in the
+/// company.
 #[derive(Debug)]
 pub(crate) enum Proof {
-    Object(ObjectPermit),
+    Object(ObjectPermit, Feature),
     Module(Permit),
 }
 
@@ -74,7 +76,7 @@ impl Deref for Proof {
 
     fn deref(&self) -> &CompanyCall {
         match self {
-            Self::Object(permit) => permit,
+            Self::Object(permit, _) => permit,
             Self::Module(permit) => permit,
         }
     }
@@ -129,7 +131,7 @@ impl Deref for Admitted {
 impl Admitted {
     pub(crate) async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         match &self.proof {
-            Proof::Object(permit) => permit.begin(core).await,
+            Proof::Object(permit, _) => permit.begin(core).await,
             Proof::Module(permit) => permit.begin(core).await,
         }
     }
@@ -141,8 +143,19 @@ impl Admitted {
         hidden: &[Hidden],
     ) -> Result<Vec<HistoryEntry>, ApiError> {
         match &self.proof {
-            Proof::Object(permit) => permit.history_without(core, subject, hidden).await,
+            Proof::Object(permit, _) => permit.history_without(core, subject, hidden).await,
             Proof::Module(permit) => permit.history_without(core, subject, hidden).await,
+        }
+    }
+
+    /// Writes rows and tuples while the caller has the right by which it was admitted. A right by general access is compared
+    /// under the document's lock, and membership is a condition of every grant.
+    pub(crate) fn two_store(&self, app: &App) -> TwoStore {
+        match &self.proof {
+            Proof::Object(permit, feature) => {
+                app.two_store().while_allowed(app.permits.clone(), *feature, &permit.object().id)
+            }
+            Proof::Module(_) => app.two_store(),
         }
     }
 
@@ -314,7 +327,7 @@ pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted,
         let permit = app.permits.probe_object(&call, &FOLDERS_MANAGE, folder.parent).await?;
         if let Some(permit) = permit {
             let is_managing = managed.is_some();
-            let proof = managed.unwrap_or(Proof::Object(permit));
+            let proof = managed.unwrap_or(Proof::Object(permit, FOLDERS_MANAGE));
             let admitted = admitted(proof, gist, is_managing, Way::Move);
             return Ok(Admitted { takes_out: true, ..admitted });
         }
@@ -430,7 +443,7 @@ async fn ask(app: &App, call: &CompanyCall, gist: &Gist, feature: &Feature) -> R
     let proof = if feature.object == service::permit::COMPANY_MODULE {
         app.permits.ask_module(call, feature).await.map(Proof::Module)?
     } else {
-        app.permits.ask_object(call, feature, gist.id).await.map(Proof::Object)?
+        app.permits.ask_object(call, feature, gist.id).await.map(|permit| Proof::Object(permit, *feature))?
     };
     gist.check()?;
     Ok(proof)
@@ -445,7 +458,7 @@ async fn probe(
     let proof = if feature.object == service::permit::COMPANY_MODULE {
         app.permits.probe_module(call, feature).await?.map(Proof::Module)
     } else {
-        app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object)
+        app.permits.probe_object(call, feature, gist.id).await?.map(|permit| Proof::Object(permit, *feature))
     };
     proof.map(|proof| gist.check().map(|()| proof)).transpose()
 }

@@ -121,14 +121,14 @@ async fn meet<const AS_MANAGER: bool>(
             right.level.check(request.role)?;
             let change = ChangeRole::<AS_MANAGER> { role: request.role, right };
             let raised = Raised { request: request.clone(), change };
-            app.two_store().exchange(admitted, share.id.as_uuid(), &raised).await.map(drop)
+            admitted.two_store(app).exchange(admitted, share.id.as_uuid(), &raised).await.map(drop)
         }
         None => {
             let share = shares::http::proposed::<AS_MANAGER>;
             let share = share(app, admitted, target, principal, request.role, right).await?;
             let login = share.share.kc_sub.as_ref();
             store::check_login(&app.core.pool, admitted.company, request.id, login).await?;
-            app.two_store().create(admitted, None, &Given { request, share }).await.map(drop)
+            admitted.two_store(app).create(admitted, None, &Given { request, share }).await.map(drop)
         }
     }
 }

@@ -63,9 +63,7 @@ pub(crate) async fn create(
     let key = Key::of(&headers)?;
     let body: CreateBody = body.parse()?;
     let member = names::place(&app, &permit).await?;
-    if let Some(folder) = body.folder {
-        folders::admission::check_editor(&app, &permit, folder).await?;
-    }
+    let store = folders::admission::into_folder(&app, &permit, body.folder).await?;
     let canonical = body.canonical();
     let attempt = key.map(|key| key.attempt(permit.company, permit.operation.id, &[], &canonical));
     let new = NewDocument {
@@ -77,7 +75,7 @@ pub(crate) async fn create(
         folder: body.folder,
         is_template: body.is_template,
     };
-    app.two_store().create(&permit, attempt.as_ref(), &new).await
+    store.create(&permit, attempt.as_ref(), &new).await
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
@@ -200,9 +198,7 @@ pub(crate) async fn duplicate(
     let key = Key::of(&headers)?;
     let DuplicateBody { title, folder }: DuplicateBody = body.read().await?.parse()?;
     let member = names::place(&app, &admitted).await?;
-    if let Some(folder) = folder {
-        folders::admission::check_editor(&app, &admitted, folder).await?;
-    }
+    let store = folders::admission::into_folder(&app, &admitted, folder).await?;
     let canonical = json!({ "title": title, "folderId": folder });
     let source = admitted.gist.id.to_string();
     let attempt = key.map(|key| key.attempt(admitted.company, admitted.operation.id, &[&source], &canonical));
@@ -216,5 +212,5 @@ pub(crate) async fn duplicate(
         folder,
         is_template: false,
     };
-    app.two_store().create(&admitted, attempt.as_ref(), &new).await
+    store.create(&admitted, attempt.as_ref(), &new).await
 }

@@ -3,7 +3,8 @@
 use std::ops::Deref;
 
 use contract::Subject;
-use service::{ApiError, CompanyCall, ObjectPermit};
+use service::two_store::TwoStore;
+use service::{ApiError, CompanyCall, Feature, ObjectPermit};
 use uuid::Uuid;
 
 use super::rules::{FolderId, unknown};
@@ -20,6 +21,8 @@ use crate::shares::rules::ShareId;
 #[derive(Debug)]
 pub(crate) struct Admitted {
     permit: ObjectPermit,
+    /// What the permit is for.
+    asked: Feature,
     pub(crate) id: FolderId,
     /// The caller was admitted as a manager of a folder that someone else owns.
     pub(crate) as_manager: bool,
@@ -36,6 +39,11 @@ impl Deref for Admitted {
 }
 
 impl Admitted {
+    /// Writes rows and tuples while the caller has the right by which it was admitted.
+    pub(crate) fn two_store(&self, app: &App) -> TwoStore {
+        app.two_store().while_allowed(app.permits.clone(), self.asked, &self.permit.object().id)
+    }
+
     /// The permit that admitted the call.
     pub(crate) const fn permit(&self) -> &ObjectPermit {
         &self.permit
@@ -52,19 +60,19 @@ pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiE
     let (first, otherwise) = (call.feature, call.operation.otherwise);
     let Some(otherwise) = otherwise else {
         let permit = app.permits.ask_object(&call, &first, id).await?;
-        return admitted(permit, id, &gist, first.relation == MANAGER);
+        return admitted(permit, first, id, &gist);
     };
     if let Some(permit) = app.permits.probe_object(&call, &first, id).await? {
-        return admitted(permit, id, &gist, false);
+        return admitted(permit, first, id, &gist);
     }
     let permit = app.permits.ask_object(&call, &otherwise, id).await?;
-    admitted(permit, id, &gist, otherwise.relation == MANAGER)
+    admitted(permit, otherwise, id, &gist)
 }
 
-fn admitted(permit: ObjectPermit, id: FolderId, gist: &Gist, managed: bool) -> Result<Admitted, ApiError> {
+fn admitted(permit: ObjectPermit, asked: Feature, id: FolderId, gist: &Gist) -> Result<Admitted, ApiError> {
     gist.check()?;
-    let as_manager = managed && gist.owner != permit.subject;
-    Ok(Admitted { permit, id, as_manager, takes_out_of: None })
+    let as_manager = asked.relation == MANAGER && gist.owner != permit.subject;
+    Ok(Admitted { permit, asked, id, as_manager, takes_out_of: None })
 }
 
 /// The part of a folder's row that a decision depends on. It is not shown before the decision.
@@ -93,15 +101,15 @@ pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted,
     if let Some(placement) = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"))
     {
         if let Some(permit) = app.permits.probe_object(&call, &call.feature, id).await? {
-            return admitted(permit, id, &gist, true);
+            return admitted(permit, call.feature, id, &gist);
         }
         if let Some(permit) = app.permits.probe_object(&call, &call.feature, placement.parent).await? {
-            let admitted = admitted(permit, id, &gist, false)?;
-            return Ok(Admitted { takes_out_of: Some(placement.parent), ..admitted });
+            let admitted = admitted(permit, call.feature, id, &gist)?;
+            return Ok(Admitted { as_manager: false, takes_out_of: Some(placement.parent), ..admitted });
         }
     }
     let permit = app.permits.ask_object(&call, &call.feature, id).await?;
-    admitted(permit, id, &gist, true)
+    admitted(permit, call.feature, id, &gist)
 }
 
 /// Asks whether the caller manages the folder, for a move that the manager of the folder around it may not make.
@@ -112,14 +120,21 @@ pub(crate) async fn check_manager(app: &App, admitted: &Admitted) -> Result<(), 
     app.permits.ask_object(admitted, &admitted.feature, admitted.id).await.map(drop)
 }
 
-/// Asks whether the caller may put something into a folder that a request body names.
+/// Asks whether the caller may put something into a folder that a request body names, if it names one. What is put there
+/// is written only while the caller may.
 ///
 /// # Errors
 /// 422 `FOLDER_UNKNOWN`; 403 and 503 from authz.
-pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId) -> Result<(), ApiError> {
+pub(crate) async fn into_folder(
+    app: &App,
+    call: &CompanyCall,
+    folder: Option<FolderId>,
+) -> Result<TwoStore, ApiError> {
+    let Some(folder) = folder else { return Ok(app.two_store()) };
     let gist = look_up(app, call, folder).await?.ok_or_else(unknown_folder)?;
     app.permits.ask_object(call, &FOLDERS_EDIT, folder).await?;
-    gist.check()
+    gist.check()?;
+    Ok(app.two_store().while_allowed(app.permits.clone(), FOLDERS_EDIT, folder))
 }
 
 /// Reads what the decision needs. Finishes interrupted moves of the folder and of those around it and interrupted removals of shares, and removes

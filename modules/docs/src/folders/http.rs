@@ -48,9 +48,7 @@ pub(crate) async fn create(
     let key = Key::of(&headers)?;
     let body: CreateBody = body.parse()?;
     let member = names::place(&app, &permit).await?;
-    if let Some(parent) = body.parent {
-        admission::check_editor(&app, &permit, parent).await?;
-    }
+    let store = admission::into_folder(&app, &permit, body.parent).await?;
     let canonical = body.canonical();
     let attempt = key.map(|key| key.attempt(permit.company, permit.operation.id, &[], &canonical));
     let new = NewFolder {
@@ -61,7 +59,7 @@ pub(crate) async fn create(
         name: body.name,
         parent: body.parent,
     };
-    app.two_store().create(&permit, attempt.as_ref(), &new).await
+    store.create(&permit, attempt.as_ref(), &new).await
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {

@@ -27,9 +27,11 @@ pub(crate) async fn create(
     let principal = body.named.one().ok_or_else(ambiguous)?;
     let target = Target::Folder(admitted.id);
     if admitted.as_manager {
-        give::<true>(&app, &admitted, target, principal, body.role, Right::WHOLE).await
+        give::<true>(&app, &admitted.two_store(&app), &admitted, target, principal, body.role, Right::WHOLE)
+            .await
     } else {
-        give::<false>(&app, &admitted, target, principal, body.role, Right::WHOLE).await
+        give::<false>(&app, &admitted.two_store(&app), &admitted, target, principal, body.role, Right::WHOLE)
+            .await
     }
 }
 
@@ -42,9 +44,9 @@ pub(crate) async fn update(
     let RoleBody { role } = body.read().await?.parse()?;
     let share = of_path(&app, &admitted, Target::Folder(admitted.id)).await?;
     let changed = if admitted.as_manager {
-        change::<true>(&app, &admitted, share, role, Right::WHOLE).await?
+        change::<true>(&app, &admitted.two_store(&app), &admitted, share, role, Right::WHOLE).await?
     } else {
-        change::<false>(&app, &admitted, share, role, Right::WHOLE).await?
+        change::<false>(&app, &admitted.two_store(&app), &admitted, share, role, Right::WHOLE).await?
     };
     Ok(Data(named(&app, &admitted, changed).await))
 }

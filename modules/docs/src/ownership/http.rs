@@ -69,7 +69,7 @@ async fn transfer_to(
         as_manager: admitted.as_manager,
         rights: admitted.gist.rights,
     };
-    app.two_store().create(admitted, None, &new).await?;
+    admitted.two_store(app).create(admitted, None, &new).await?;
     unfinished::finish(app, admitted, admitted.gist.id).await?;
     summary(app, admitted).await
 }

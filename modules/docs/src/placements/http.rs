@@ -1,6 +1,7 @@
 //! Moves documents and folders.
 
 use axum::extract::State;
+use service::two_store::TwoStore;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
 use super::row::{ChangeParent, Decided, Moved, NewPlacement, Placement, moves};
@@ -58,13 +59,12 @@ async fn move_to(
     as_manager: bool,
     decided: Decided,
 ) -> Result<(), ApiError> {
-    if let Some(folder) = to {
-        folders::admission::check_editor(app, call, folder).await?;
-    }
+    let two_store = folders::admission::into_folder(app, call, to).await?;
+    let found = store::of_child(&app.core.pool, call.company, child).await?;
     let settled = if as_manager {
-        settle::<true>(app, call, child, to, decided).await
+        settle::<true>(&two_store, call, child, found, to, decided).await
     } else {
-        settle::<false>(app, call, child, to, decided).await
+        settle::<false>(&two_store, call, child, found, to, decided).await
     };
     // Another request has removed the placement since it was read; the child and the target were looked up before, so
     // 404 would mislead.
@@ -73,31 +73,30 @@ async fn move_to(
 
 /// Moves a child from where it is to where it should be; an interrupted move is finished first.
 async fn settle<const AS_MANAGER: bool>(
-    app: &App,
+    two_store: &TwoStore,
     call: &CompanyCall,
     child: Child,
+    mut found: Option<Placement>,
     to: Option<FolderId>,
     decided: Decided,
 ) -> Result<(), ApiError> {
-    let mut found = store::of_child(&app.core.pool, call.company, child).await?;
     if let Some(placement) = found.take_if(|placement| placement.state == "revoking") {
-        end::<AS_MANAGER>(app, call, &placement, decided).await?;
+        end::<AS_MANAGER>(two_store, call, &placement, decided).await?;
     }
     match (found, to) {
         (None, None) => Ok(()),
-        (None, Some(parent)) => begin::<AS_MANAGER>(app, call, child, parent, decided).await,
+        (None, Some(parent)) => begin::<AS_MANAGER>(two_store, call, child, parent, decided).await,
         (Some(placement), None) => {
-            finish::<AS_MANAGER>(app, call, &placement, decided).await?;
-            end::<AS_MANAGER>(app, call, &placement, decided).await
+            finish::<AS_MANAGER>(two_store, call, &placement, decided).await?;
+            end::<AS_MANAGER>(two_store, call, &placement, decided).await
         }
         (Some(placement), Some(parent)) if placement.state == "pending" => {
             if placement.parent != parent {
                 return Err(moves());
             }
-            begin::<AS_MANAGER>(app, call, child, parent, decided).await
+            begin::<AS_MANAGER>(two_store, call, child, parent, decided).await
         }
-        (Some(placement), Some(parent)) => app
-            .two_store()
+        (Some(placement), Some(parent)) => two_store
             .exchange(call, placement.id, &ChangeParent::<AS_MANAGER> { parent, decided })
             .await
             .map(drop),
@@ -105,38 +104,35 @@ async fn settle<const AS_MANAGER: bool>(
 }
 
 async fn begin<const AS_MANAGER: bool>(
-    app: &App,
+    two_store: &TwoStore,
     call: &CompanyCall,
     child: Child,
     parent: FolderId,
     decided: Decided,
 ) -> Result<(), ApiError> {
     let new = NewPlacement::<AS_MANAGER> { company: call.company, child, parent, decided };
-    app.two_store().create(call, None, &new).await.map(drop)
+    two_store.create(call, None, &new).await.map(drop)
 }
 
 async fn end<const AS_MANAGER: bool>(
-    app: &App,
+    two_store: &TwoStore,
     call: &CompanyCall,
     placement: &Placement,
     decided: Decided,
 ) -> Result<(), ApiError> {
-    app.two_store().remove_guarded::<Moved<AS_MANAGER>>(call, placement.id, &decided).await.map(drop)
+    two_store.remove_guarded::<Moved<AS_MANAGER>>(call, placement.id, &decided).await.map(drop)
 }
 
 /// Finishes a pending or changing placement, so that it can be ended.
 async fn finish<const AS_MANAGER: bool>(
-    app: &App,
+    two_store: &TwoStore,
     call: &CompanyCall,
     placement: &Placement,
     decided: Decided,
 ) -> Result<(), ApiError> {
     if placement.state == "pending" {
-        return begin::<AS_MANAGER>(app, call, placement.child, placement.parent, decided).await;
+        return begin::<AS_MANAGER>(two_store, call, placement.child, placement.parent, decided).await;
     }
     let Some(parent) = placement.next else { return Ok(()) };
-    app.two_store()
-        .exchange(call, placement.id, &ChangeParent::<AS_MANAGER> { parent, decided })
-        .await
-        .map(drop)
+    two_store.exchange(call, placement.id, &ChangeParent::<AS_MANAGER> { parent, decided }).await.map(drop)
 }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use contract::{Principal, Timestamp};
 use service::clients::org::{Found, FoundPrincipal};
 use service::idempotency::Once;
+use service::two_store::TwoStore;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
 use super::new::NewShare;
@@ -118,11 +119,11 @@ pub(crate) async fn create(
     let principal = body.named.one().ok_or_else(ambiguous)?;
     let target = Target::Document(admitted.gist.id);
     loop {
-        let right = admitted.right();
+        let (right, store) = (admitted.right(), admitted.two_store(&app));
         let given = if admitted.as_manager {
-            give::<true>(&app, &admitted, target, principal, body.role, right).await
+            give::<true>(&app, &store, &admitted, target, principal, body.role, right).await
         } else {
-            give::<false>(&app, &admitted, target, principal, body.role, right).await
+            give::<false>(&app, &store, &admitted, target, principal, body.role, right).await
         };
         match given {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
@@ -134,6 +135,7 @@ pub(crate) async fn create(
 /// Gives a principal a share.
 pub(crate) async fn give<const AS_MANAGER: bool>(
     app: &App,
+    store: &TwoStore,
     call: &CompanyCall,
     target: Target,
     principal: Principal,
@@ -144,7 +146,7 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     if let (Some(member), Some(login)) = (principal.member(), &new.share.kc_sub) {
         relinked::settle_link(app, call, target, member, login).await?;
     }
-    app.two_store().create(call, None, &new).await
+    store.create(call, None, &new).await
 }
 
 /// Builds the share to give, after checking its role and looking up its principal.
@@ -194,10 +196,11 @@ pub(crate) async fn update(
     let target = Target::Document(admitted.gist.id);
     loop {
         let (right, share) = (admitted.right(), of_path(&app, &admitted, target).await?);
+        let store = admitted.two_store(&app);
         let changed = if admitted.as_manager {
-            change::<true>(&app, &admitted, share, role, right).await
+            change::<true>(&app, &store, &admitted, share, role, right).await
         } else {
-            change::<false>(&app, &admitted, share, role, right).await
+            change::<false>(&app, &store, &admitted, share, role, right).await
         };
         match changed {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
@@ -215,6 +218,7 @@ pub(crate) async fn of_path(app: &App, call: &CompanyCall, target: Target) -> Re
 /// Changes the role of a share.
 pub(crate) async fn change<const AS_MANAGER: bool>(
     app: &App,
+    store: &TwoStore,
     call: &CompanyCall,
     share: Share,
     role: ShareRole,
@@ -224,7 +228,7 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
     right.level.check(role)?;
     relinked::settle_member(app, call, share.target, share.principal).await?;
     let change = ChangeRole::<AS_MANAGER> { role, right };
-    let changed = app.two_store().exchange(call, share.id.as_uuid(), &change).await?;
+    let changed = store.exchange(call, share.id.as_uuid(), &change).await?;
     Ok(changed.0)
 }
 

@@ -173,3 +173,33 @@ async fn a_folder_is_deleted_although_a_move_out_of_it_broke_off() {
     assert_eq!(deleted.status, 200, "{}", deleted.text);
     assert_eq!(scene.unsettled().await, 0);
 }
+
+#[tokio::test]
+async fn a_move_into_a_folder_whose_outcome_nobody_learnt_is_settled_by_the_next_request() {
+    for (fault, is_in) in [(Fault::LostAfter, true), (Fault::LostBefore, false)] {
+        let scene = Scene::new().await;
+        let (world, document) = (&scene.world, scene.world.document(1, "Into").await);
+        let folder = scene.world.folder(1, "Into", None).await;
+        let moves = [
+            (format!("/documents/{document}/move"), json!({ "folderId": scene.shared })),
+            (format!("/folders/{folder}/move"), json!({ "parentId": scene.shared })),
+        ];
+        for (path, body) in moves {
+            world.fail(&[fault]);
+            assert_eq!(world.ask(1, "POST", &path, Some(body)).await.status, 503);
+        }
+        assert_eq!(scene.unsettled().await, 2, "control: not at once");
+        scene.age().await;
+        let place = if is_in { json!(scene.shared) } else { Value::Null };
+        for (path, name) in
+            [(format!("/documents/{document}"), "folderId"), (format!("/folders/{folder}"), "parentId")]
+        {
+            let read = world.ask(1, "GET", &path, None).await;
+            assert_eq!((read.status, &read.data()[name]), (200, &place), "{}", read.text);
+        }
+        assert_eq!(scene.unsettled().await, 0);
+        assert_eq!(world.may_read(2, &document).await, is_in);
+        let seen = world.listed(2, "view=shared").await.iter().any(|one| one.starts_with("Into"));
+        assert_eq!(seen, is_in, "the list agrees");
+    }
+}

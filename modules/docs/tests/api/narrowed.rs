@@ -228,6 +228,8 @@ async fn what_is_still_allowed_is_written_and_decided_again_only_after_a_change(
     let world = World::of(7).await;
     // Person 2 has a share already.
     for (what, act) in ACTS.into_iter().filter(|(what, _)| *what != "share") {
+        // What gives a right for good is asked for again just before.
+        let again = usize::from(LASTING.iter().any(|(lasting, _)| *lasting == what));
         for is_disturbed in [false, true] {
             let (document, parts, _) = shared_document(&world).await;
             let other = format!("/shares/{}", id(&world.share(1, &document, 5, "viewer").await));
@@ -239,11 +241,11 @@ async fn what_is_still_allowed_is_written_and_decided_again_only_after_a_change(
                 let (acted, changed) = Box::pin(world.meanwhile(2, acted, changed)).await;
                 assert_eq!(changed.status, 200, "{}", changed.text);
                 assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
-                assert_eq!(world.decisions() - before, 3, "{what}: one is the owner's");
+                assert_eq!(world.decisions() - before, 3 + again, "{what}: one is the owner's");
             } else {
                 let acted = acted.await;
                 assert!(matches!(acted.status, 200 | 201), "{what}: {}", acted.text);
-                assert_eq!(world.decisions() - before, 1, "{what}");
+                assert_eq!(world.decisions() - before, 1 + again, "{what}");
             }
         }
     }
@@ -355,4 +357,41 @@ async fn a_folders_share_is_not_gone_while_a_write_by_it_is_under_way() {
     let (saved, removed) = tokio::join!(save, removal);
     assert_eq!((saved.status, removed.status), (200, 200), "{} {}", saved.text, removed.text);
     assert_eq!(world.ask(2, "GET", &format!("/folders/{outer}"), None).await.status, 403);
+}
+
+/// Acts of person 2 that give a right for good: to a share, to another's request, and to what is put into a folder.
+const LASTING: [(&str, usize); 3] = [("share", 4), ("change a role", 5), ("accept", 7)];
+
+#[tokio::test]
+async fn no_right_is_given_by_one_who_lost_the_own_one_while_the_call_waited() {
+    let world = World::of(7).await;
+    for is_lost in [true, false] {
+        for (what, at) in LASTING {
+            let (document, parts) = open_document(&world).await;
+            let restrict = json!({ "generalAccess": "restricted" });
+            assert_eq!(world.on(1, "PUT", &document, "/access", Some(restrict)).await.status, 200);
+            let group = world.group(&[2]);
+            let editors = json!({ "groupId": group, "role": "editor" });
+            id(&world.on(1, "POST", &document, "/shares", Some(editors)).await);
+            let before = world.facts().tuples.clone();
+            let mut held = world.module.database.owner_pool().begin().await.expect("a connection");
+            let lock = format!("SELECT FROM docs.documents WHERE id = '{document}' FOR UPDATE");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the row");
+            let (method, tail, body) = ACTS[at].1(&parts);
+            let mut acted = Box::pin(world.on(2, method, &document, &tail, body));
+            tokio::select! {
+                early = &mut acted => panic!("the row was not awaited: {}", early.text),
+                () = waiting(&world, 1) => {}
+            }
+            if is_lost {
+                world.facts().groups.insert(group, std::collections::BTreeSet::new());
+            }
+            held.rollback().await.expect("the row is let go");
+            let acted = acted.await;
+            assert_eq!(acted.status == 403, is_lost, "{what}: {}", acted.text);
+            assert_eq!(world.facts().tuples == before, is_lost, "{what}: a tuple");
+            let unsettled = "SELECT count(*) FROM docs.shares WHERE state <> 'active'";
+            assert_eq!(world.count(unsettled).await, 0, "{what}");
+        }
+    }
 }

@@ -315,3 +315,24 @@ async fn a_resumed_transfer_names_the_row_that_the_new_owner_has_now() {
     assert_eq!((moved.status, &moved.data()["ownerMemberId"]), (200, &json!(new)), "{}", moved.text);
     assert_eq!(differences(&world, &document).await, [""; 0]);
 }
+
+#[tokio::test]
+async fn a_transfer_whose_outcome_nobody_learnt_is_settled_by_the_next_request() {
+    for (fault, owner, role) in [(Fault::LostAfter, 2, "editor"), (Fault::LostBefore, 1, "owner")] {
+        let world = World::of(5).await;
+        let document = world.document(1, "Plan").await;
+        world.fail(&[fault]);
+        assert_eq!(transfer(&world, 1, &document, 2).await.status, 503);
+        let read = world.on(1, "GET", &document, "", None).await;
+        assert_eq!(read.data()["ownerMemberId"], json!(world.people[1].member), "control: not at once");
+        let age =
+            sqlx::query("UPDATE docs.ownerships SET attempted_at = attempted_at - interval '11 seconds'");
+        age.execute(&world.module.database.owner_pool()).await.expect("it becomes old");
+        let read = world.on(1, "GET", &document, "", None).await;
+        assert_eq!((read.status, &read.data()["myRole"]), (200, &json!(role)), "{}", read.text);
+        assert_eq!(read.data()["ownerMemberId"], json!(world.people[owner].member));
+        assert_eq!(owners(&world, &document).contains(&"subject-2".to_owned()), owner == 2);
+        let other = transfer(&world, owner, &document, 3).await;
+        assert_eq!(other.status, 200, "it is over: {}", other.text);
+    }
+}
