@@ -318,22 +318,22 @@ pub(crate) async fn admit_move(app: &App, call: CompanyCall) -> Result<Admitted,
     if placement.is_none() && !is_trashed {
         return Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move));
     }
-    let managed = match probe(app, &call, &gist, &manager).await? {
+    let by_document = match probe(app, &call, &gist, &manager).await? {
         Some(proof) if !is_trashed => return Ok(admitted(proof, gist, true, Way::Move)),
-        managed => managed,
+        proof => proof,
     };
     let folder = placement.filter(|placement| matches!(&*placement.state, "active" | "revoking"));
     if let Some(folder) = folder {
         let permit = app.permits.probe_object(&call, &FOLDERS_MANAGE, folder.parent).await?;
         if let Some(permit) = permit {
-            let is_managing = managed.is_some();
-            let proof = managed.unwrap_or(Proof::Object(permit, FOLDERS_MANAGE));
+            let is_managing = by_document.is_some();
+            let proof = by_document.unwrap_or(Proof::Object(permit, FOLDERS_MANAGE));
             let admitted = admitted(proof, gist, is_managing, Way::Move);
             return Ok(Admitted { takes_out: true, ..admitted });
         }
     }
     if is_trashed {
-        return Err(if managed.is_some() { trashed() } else { unknown() });
+        return Err(if by_document.is_some() { trashed() } else { unknown() });
     }
     Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true, Way::Move))
 }

@@ -27,11 +27,18 @@ pub(crate) async fn create(
     let principal = body.named.one().ok_or_else(ambiguous)?;
     let target = Target::Folder(admitted.id);
     if admitted.as_manager {
-        give::<true>(&app, &admitted.two_store(&app), &admitted, target, principal, body.role, Right::WHOLE)
+        give::<true>(&app, &admitted.two_store(&app), &admitted, target, (principal, body.role), Right::WHOLE)
             .await
     } else {
-        give::<false>(&app, &admitted.two_store(&app), &admitted, target, principal, body.role, Right::WHOLE)
-            .await
+        give::<false>(
+            &app,
+            &admitted.two_store(&app),
+            &admitted,
+            target,
+            (principal, body.role),
+            Right::WHOLE,
+        )
+        .await
     }
 }
 

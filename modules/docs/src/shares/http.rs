@@ -121,9 +121,9 @@ pub(crate) async fn create(
     loop {
         let (right, store) = (admitted.right(), admitted.two_store(&app));
         let given = if admitted.as_manager {
-            give::<true>(&app, &store, &admitted, target, principal, body.role, right).await
+            give::<true>(&app, &store, &admitted, target, (principal, body.role), right).await
         } else {
-            give::<false>(&app, &store, &admitted, target, principal, body.role, right).await
+            give::<false>(&app, &store, &admitted, target, (principal, body.role), right).await
         };
         match given {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
@@ -138,8 +138,7 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     store: &TwoStore,
     call: &CompanyCall,
     target: Target,
-    principal: Principal,
-    role: ShareRole,
+    (principal, role): (Principal, ShareRole),
     right: Right,
 ) -> Result<Once<Shown>, ApiError> {
     let new = proposed::<AS_MANAGER>(app, call, target, principal, role, right).await?;
