@@ -78,7 +78,7 @@ pub(super) async fn list(
                  f.owner_kc_sub AS "owner_kc_sub!", f.owner_member_id AS "owner_member_id!", f.owner_label,
                  f.created_at AS "created_at!", f.updated_at AS "updated_at!", count(*) OVER () AS "total!"
                FROM listed f
-               WHERE f.company_id = $1 AND f.state = 'active' AND ($3::uuid IS NULL OR f.parent_id = $3)
+               WHERE f.company_id = $1 AND f.state <> 'pending' AND ($3::uuid IS NULL OR f.parent_id = $3)
                ORDER BY f.name, f.id LIMIT $8 OFFSET $9"#,
             permit.company.as_uuid(),
             view == View::All,

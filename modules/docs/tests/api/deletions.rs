@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::Reply;
 
 use crate::narrowed::waiting;
-use crate::world::{World, id};
+use crate::world::{Fault, World, id};
 
 /// A request: method, path and body.
 type Asked = (&'static str, String, Option<Value>);
@@ -189,4 +189,22 @@ async fn what_does_not_concern_a_folder_does_not_wait_for_its_deletion() {
         let held = Box::pin(one_before_the_other(&world, "docs.folders", deleted, change));
         assert_eq!(held.await.0.status, 200);
     }
+}
+
+#[tokio::test]
+async fn a_folder_is_listed_until_its_deletion_is_confirmed() {
+    let world = World::of(4).await;
+    let folder = world.folder(1, "Policies", None).await;
+    let path = format!("/folders/{folder}");
+    let share = json!({ "memberId": world.people[2].member, "role": "viewer" });
+    id(&world.ask(1, "POST", &format!("{path}/shares"), Some(share)).await);
+    let listed = async || {
+        let folders = world.ask(2, "GET", "/folders", None).await;
+        folders.data()["total"].clone()
+    };
+    world.fail(&[Fault::LostBefore]);
+    assert_eq!(world.ask(1, "DELETE", &path, None).await.status, 503);
+    assert_eq!((world.ask(2, "GET", &path, None).await.status, listed().await), (200, json!(1)));
+    assert_eq!(world.ask(1, "DELETE", &path, None).await.status, 200);
+    assert_eq!((world.ask(2, "GET", &path, None).await.status, listed().await), (404, json!(0)));
 }

@@ -74,6 +74,10 @@ fn script(module: &ModuleApi) {
     let found = json!({ "data": { "members": [{ "id": MEMBER, "displayName": "Bob", "email": null, "isActive": true,
         "kcSub": "bob-subject" }], "positions": [], "groups": [] } });
     module.org.answer("POST", &lookup, 200, found);
+    let owner = format!("/internal/org/companies/{}/members/by-kcsub/owner/context", module.company);
+    let none = json!({ "data": { "isMember": false, "isActive": false, "memberId": null, "displayName": null, "email": null,
+        "positionIds": [], "groupIds": [] } });
+    module.org.answer("GET", &owner, 200, none);
 }
 
 async fn prepared() -> ModuleApi {
