@@ -44,10 +44,10 @@ async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
 /// The tables that a limited operation reads in its turn, and not before.
 fn read_by(operation: &str) -> &'static str {
     match operation {
-        "listComments" => "docs.comments",
-        "listVersions" => "docs.versions",
-        "listAccessRequests" => "docs.access_requests",
-        "listDocumentHistory" => "audit.docs__events",
+        "GET /documents/{documentId}/comments" => "docs.comments",
+        "GET /documents/{documentId}/versions" => "docs.versions",
+        "GET /documents/{documentId}/access-requests" => "docs.access_requests",
+        "GET /documents/{documentId}/history" => "audit.docs__events",
         _ => "docs.documents, docs.folders",
     }
 }
