@@ -48,7 +48,7 @@ pub(crate) struct Gist {
     shares_with_login: Vec<ShareId>,
     /// Shares of the document and of its folders whose removal broke off 10 seconds ago or earlier.
     shares_to_remove: Vec<ShareId>,
-    /// Transfers whose outcome nobody has learnt for 10 seconds.
+    /// Transfers whose outcome has been unknown for at least 10 seconds.
     transfers_to_settle: Vec<Uuid>,
     /// Placements of the document and of its folders whose change broke off 10 seconds ago or earlier.
     moves_to_finish: Vec<Uuid>,
@@ -463,8 +463,8 @@ async fn probe(
     proof.map(|proof| gist.check().map(|()| proof)).transpose()
 }
 
-/// Looks up the document's row, finishes interrupted moves, an interrupted transfer and interrupted removals of shares, and removes shares
-/// that were given to another member row of the caller's login, so that none of them affects the decision.
+/// Looks up the document's row, finishes interrupted moves, an interrupted transfer and interrupted removals of shares,
+/// and removes shares that were given to another member row of the caller's login, so that none of them affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let mut found = settled_gist(app, call, document_of(call)?).await?;
     if found.is_unfinished {
@@ -478,9 +478,10 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
 /// Reads what the decision needs, after settling interrupted transfers, and interrupted moves of the document and of the
 /// folders around it: then it has another owner, and other folders are around it.
 async fn settled_gist(app: &App, call: &CompanyCall, id: DocumentId) -> Result<Gist, ApiError> {
-    for _ in 0..MAX_LOOKS {
+    for look in 0..MAX_LOOKS {
         let mut found = gist(&app.core.pool, call, id).await?.ok_or_else(unknown)?;
-        if !found.transfers_to_settle.is_empty() {
+        // A transfer of which only some tuples exist stays as it is until it is repeated, and holds nobody up.
+        if look == 0 && !found.transfers_to_settle.is_empty() {
             for transfer in &found.transfers_to_settle {
                 app.two_store().settle_pending::<Ownership>(call.company, *transfer).await?;
             }

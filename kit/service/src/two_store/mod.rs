@@ -18,7 +18,7 @@
 //!   hangs up before the commit begins has changed nothing, and later it interrupts nothing.
 //! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the
 //!   row waits for a repeat of the request or for the sweep. A removal or an exchange is undone only by the call that
-//!   began it: whoever else resumes it may be somebody whom authz refuses everything.
+//!   started it, because the caller that resumes it may have no rights at all.
 //! - **Swept.** [`TwoStore::sweep`] settles rows that no request resumed. It has no bearer, so it grants no tuple: it
 //!   asks authz which tuples exist and updates the row to match.
 //! - **Withdrawn.** [`TwoStore::withdraw`] removes a row that stands for outdated rights, for any caller and without a

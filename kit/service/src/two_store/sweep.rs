@@ -117,8 +117,8 @@ impl TwoStore {
         }
     }
 
-    /// Settles a `pending` row that authz was asked for and whose outcome nobody learnt, as the sweep would do later. Does
-    /// nothing to a row in another state, or one that another request works on.
+    /// Settles a `pending` row whose grant authz was asked for without a known outcome, as the sweep would later. Does nothing
+    /// if the row is in another state, if another request is working on it, or if only some of its tuples exist.
     ///
     /// # Errors
     /// 503 when authz or the database does not answer.

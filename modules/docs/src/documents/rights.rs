@@ -1,5 +1,5 @@
-//! The state of what gives rights to a document. A decision is made for one state; a change that may take somebody's
-//! right makes another one, so that a write that was decided before is decided again.
+//! The version of everything that grants rights to a document. Each decision records the version it was made for. A change
+//! that may revoke a right changes the version, so a write that was decided earlier is decided again.
 
 use contract::id::CompanyId;
 use service::ApiError;
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use super::rules::{DocumentId, unknown};
 use crate::folders::rules::FolderId;
 
-/// A state of what gives rights to a document.
+/// The version of everything that grants rights to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
     /// The document's `rights_version`, which counts changes of its shares, access, owner and place.
-    pub(super) document: i64,
+    document: i64,
     /// A digest of the folders around the document, each with its `rights_version`, which counts changes of its shares and
     /// place.
-    pub(super) folders: Uuid,
+    folders: Uuid,
 }
 
 impl Rights {
@@ -24,14 +24,14 @@ impl Rights {
         Self { document, folders }
     }
 
-    /// Whether both are the same except for what folders give. A right to move a document is none that a folder gives.
+    /// Whether both are the same apart from the folders. No folder grants the right to move a document.
     pub(crate) const fn is_same_without_folders(self, other: Self) -> bool {
         self.document == other.document
     }
 }
 
-/// Reads the rights of a document, and keeps those that folders give as they are until the transaction ends. The caller
-/// holds the document's lock, if it needs the others to stay as well.
+/// Reads the rights of a document, and locks the folders around it until the transaction ends. A caller that needs the
+/// document's own rights to stay the same as well holds the document's lock.
 pub(crate) async fn held(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -49,7 +49,7 @@ pub(crate) async fn held(
     Ok(Rights::new(found.rights_version, found.folders))
 }
 
-/// Notes that somebody may have lost a right to the document. The row stays locked until the transaction ends.
+/// Records that a right to the document may have been revoked. The row stays locked until the transaction ends.
 pub(crate) async fn changed(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -65,7 +65,7 @@ pub(crate) async fn changed(
     Ok(())
 }
 
-/// Notes that somebody may have lost a right to the folder, and so to what lies in it. The row stays locked until the
+/// Records that a right to the folder, and so to its contents, may have been revoked. The row stays locked until the
 /// transaction ends.
 pub(crate) async fn changed_in_folder(
     conn: &mut PgConnection,

@@ -137,8 +137,9 @@ pub(crate) async fn into_folder(
     Ok(app.two_store().while_allowed(app.permits.clone(), FOLDERS_EDIT, folder))
 }
 
-/// Reads what the decision needs. Finishes interrupted moves of the folder and of those around it and interrupted removals of shares, and removes
-/// shares that were given to another member row of the caller's login, so that neither affects the decision.
+/// Reads what the decision needs. Finishes interrupted moves of the folder and of those around it and interrupted removals
+/// of shares, and removes shares that were given to another member row of the caller's login, so that none of them affects
+/// the decision.
 async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Gist>, ApiError> {
     for _ in 0..MAX_LOOKS {
         let Some(found) = read(app, call, id).await? else { return Ok(None) };

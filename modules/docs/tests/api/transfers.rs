@@ -317,6 +317,22 @@ async fn a_resumed_transfer_names_the_row_that_the_new_owner_has_now() {
 }
 
 #[tokio::test]
+async fn a_transfer_of_which_only_some_tuples_exist_holds_nobody_up() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    world.fail(&[Fault::LostBefore]);
+    assert_eq!(transfer(&world, 1, &document, 2).await.status, 503);
+    // A tuple that an earlier change left.
+    world.facts().tuples.insert(format!("docs_document:{document}#editor@user:subject-1"));
+    let age = sqlx::query("UPDATE docs.ownerships SET attempted_at = attempted_at - interval '11 seconds'");
+    age.execute(&world.module.database.owner_pool()).await.expect("it becomes old");
+    let read = world.on(1, "GET", &document, "", None).await;
+    assert_eq!((read.status, &read.data()["myRole"]), (200, &json!("owner")), "{}", read.text);
+    assert_eq!(transfer(&world, 1, &document, 2).await.status, 200, "repeating it finishes it");
+    assert_eq!(owners(&world, &document), ["subject-2"]);
+}
+
+#[tokio::test]
 async fn a_transfer_whose_outcome_nobody_learnt_is_settled_by_the_next_request() {
     for (fault, owner, role) in [(Fault::LostAfter, 2, "editor"), (Fault::LostBefore, 1, "owner")] {
         let world = World::of(5).await;
