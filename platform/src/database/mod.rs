@@ -1,5 +1,6 @@
 //! The database of `up`: an embedded server, or the one that `PLATFORM_DATABASE_URL` names.
 
+mod memory;
 pub(crate) mod migrate;
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -198,6 +199,7 @@ fn launch(binaries: Binaries, data_dir: &DataDir, port: u16) -> Result<Launch, S
         settings: vec![
             ("fsync", "on".to_owned()),
             ("max_connections", MAX_CONNECTIONS.to_string()),
+            ("shared_buffers", memory::shared_buffers()),
             ("password_encryption", "scram-sha-256".to_owned()),
             ("timezone", "UTC".to_owned()),
         ],

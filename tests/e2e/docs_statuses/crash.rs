@@ -317,8 +317,8 @@ impl World {
     async fn holds(&self, when: &str) {
         let tuples = "SELECT count(*)::text FROM authz.tuple WHERE object_type LIKE 'docs%' AND subject_id = $2 AND $1 <> ''";
         assert_eq!(self.text(tuples, &self.bob).await, "0", "{when}");
-        let there = "SELECT count(*)::text FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
-            WHERE d.id = $1::text::uuid AND d.state <> 'provisioning' AND c.body = $2";
+        let there = "SELECT count(*)::text FROM docs.documents
+            WHERE id = $1::text::uuid AND state <> 'provisioning' AND body = $2";
         assert_eq!(self.text(there, TEXT).await, "1", "{when}");
         let owned = "SELECT (count(*) BETWEEN 1 AND 2)::text FROM authz.tuple WHERE object_id = $1 AND relation = 'owner' AND $2 <> ''";
         assert_eq!(self.text(owned, "-").await, "true", "{when}");

@@ -16,12 +16,12 @@ use super::answer::{shown, uncached};
 use super::list::{self, Selection};
 use super::new::NewDocument;
 use super::rules::{
-    Content, CreateBody, Detail, Document, DuplicateBody, GeneralAccess, Looker, MAX_SEARCH, State as Stored,
-    StoredDocument, UpdateBody, View, trashed,
+    Content, CreateBody, Detail, Document, DocumentId, DuplicateBody, GeneralAccess, Looker, MAX_SEARCH,
+    Role, State as Stored, StoredDocument, UpdateBody, View, trashed,
 };
 use super::store;
 use crate::admission::{self, Admitted};
-use crate::{App, folders, names};
+use crate::{App, folders, names, visibility};
 
 const FLAGS: &[(&str, bool)] = &[("true", true), ("false", false)];
 
@@ -34,10 +34,15 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view.is_managers() };
     let selection = Selection { view, search, folder, templates, looker };
     let found = list::page(&app.core.pool, &permit, &selection, page).await?;
+    let ids: Vec<DocumentId> = found.items.iter().map(|document| document.id).collect();
     let owner = |document: &StoredDocument| (document.owner_member, document.owner.clone());
-    let owners = found.items.iter().map(|(one, _)| owner(one));
-    let names = names::of_owners(&app, &permit, owners).await;
-    let show = |(document, role): (StoredDocument, _)| {
+    let ranks = visibility::ranks(&app.core.pool, &permit, &selection.looker, &ids);
+    let names = names::of_owners(&app, &permit, found.items.iter().map(owner));
+    let (ranks, names) = tokio::join!(ranks, names);
+    let ranks = ranks?;
+    let show = |document: StoredDocument| {
+        let rank = ranks.get(&document.id).copied().unwrap_or_default();
+        let role = Role::of(&document, &selection.looker, rank);
         let name = names.get(&owner(&document)).cloned();
         document.shown(role, name)
     };

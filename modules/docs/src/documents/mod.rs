@@ -6,6 +6,7 @@ mod counts;
 pub(crate) mod http;
 mod list;
 pub mod new;
+mod reached;
 pub(crate) mod rights;
 pub mod rules;
 pub(crate) mod store;

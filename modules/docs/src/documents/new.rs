@@ -37,9 +37,9 @@ impl NewRow for NewDocument {
             placements::store::lock_parent(tx.conn(), self.company, folder).await?;
         }
         sqlx::query!(
-            "INSERT INTO docs.documents(id, company_id, title, current_version, owner_kc_sub, owner_member_id, owner_label,
-               is_template, folder_id, state, updated_by)
-             VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, 'provisioning', $4)",
+            "INSERT INTO docs.documents(id, company_id, title, body, current_version, owner_kc_sub, owner_member_id,
+               owner_label, is_template, folder_id, state, updated_by)
+             VALUES ($1, $2, $3, $9, 1, $4, $5, $6, $7, $8, 'provisioning', $4)",
             id,
             self.company.as_uuid(),
             self.content.title,
@@ -47,7 +47,8 @@ impl NewRow for NewDocument {
             self.member.as_uuid(),
             self.label,
             self.is_template,
-            self.folder.map(FolderId::as_uuid)
+            self.folder.map(FolderId::as_uuid),
+            self.content.body
         )
         .execute(tx.conn())
         .await?;
@@ -57,15 +58,6 @@ impl NewRow for NewDocument {
             self.content.title,
             self.content.body,
             self.owner.as_str()
-        )
-        .execute(tx.conn())
-        .await?;
-        sqlx::query!(
-            "INSERT INTO docs.contents(document_id, company_id, title, body) VALUES ($1, $2, $3, $4)",
-            id,
-            self.company.as_uuid(),
-            self.content.title,
-            self.content.body
         )
         .execute(tx.conn())
         .await?;

@@ -1,4 +1,4 @@
-//! `docs.documents` and `docs.contents`, which holds the current text. Every version is a full copy in `docs.versions`.
+//! `docs.documents`, with the current text. Every version is a full copy in `docs.versions`.
 
 use contract::id::{CompanyId, MemberId};
 use service::{ApiError, CompanyTx};
@@ -73,12 +73,12 @@ pub(super) async fn read(
         Row,
         r#"SELECT d.id, d.company_id, d.title, d.current_version, d.state, d.owner_kc_sub, d.owner_member_id,
              d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.rights_version, d.trashed_at,
-             d.created_at, d.updated_at, d.updated_by, c.body, md5(ARRAY(
+             d.created_at, d.updated_at, d.updated_by, d.body, md5(ARRAY(
                SELECT f.id::text || f.rights_version FROM docs.folder_ancestors a JOIN docs.folders f ON f.id = a.ancestor_id
                WHERE a.folder_id = d.folder_id ORDER BY a.distance)::text)::uuid AS "folder_rights!",
              (SELECT count(*) FROM docs.shares s
               WHERE s.document_id = d.id AND (s.state <> 'pending' OR s.attempts > 0)) AS "share_count!"
-           FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
+           FROM docs.documents d
            WHERE d.company_id = $1 AND d.id = $2"#,
         company.as_uuid(),
         id.as_uuid()
@@ -178,13 +178,15 @@ pub(crate) async fn add_version(
 ) -> Result<(), ApiError> {
     let (company, author) = (tx.company().as_uuid(), tx.actor().to_owned());
     let moved = sqlx::query!(
-        "UPDATE docs.documents SET current_version = current_version + 1, title = $4, updated_at = now(), updated_by = $5
+        "UPDATE docs.documents SET current_version = current_version + 1, title = $4, body = $6,
+           updated_at = now(), updated_by = $5
          WHERE company_id = $1 AND id = $2 AND current_version = $3 AND state = 'active'",
         company,
         document.id.as_uuid(),
         document.version,
         content.title,
-        author
+        author,
+        content.body
     )
     .execute(tx.conn())
     .await?;
@@ -200,15 +202,6 @@ pub(crate) async fn add_version(
         content.body,
         author,
         restored_from
-    )
-    .execute(tx.conn())
-    .await?;
-    sqlx::query!(
-        "UPDATE docs.contents SET title = $3, body = $4 WHERE company_id = $1 AND document_id = $2",
-        company,
-        document.id.as_uuid(),
-        content.title,
-        content.body
     )
     .execute(tx.conn())
     .await?;

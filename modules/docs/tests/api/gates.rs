@@ -86,10 +86,10 @@ async fn prepared() -> ModuleApi {
     let company = module.company;
     module
         .execute(format!(
-            "INSERT INTO docs.documents(id, company_id, title, current_version, owner_kc_sub, owner_member_id, state, updated_by)
-             VALUES ('{DOCUMENT}', '{company}', 'Plan', 1, 'owner', '{MEMBER}', 'active', 'owner');
+            "INSERT INTO docs.documents(id, company_id, title, body, current_version, owner_kc_sub, owner_member_id, state,
+               updated_by)
+             VALUES ('{DOCUMENT}', '{company}', 'Plan', 'one', 1, 'owner', '{MEMBER}', 'active', 'owner');
              INSERT INTO docs.versions(document_id, version, title, body, author) VALUES ('{DOCUMENT}', 1, 'Plan', 'one', 'owner');
-             INSERT INTO docs.contents(document_id, company_id, title, body) VALUES ('{DOCUMENT}', '{company}', 'Plan', 'one');
              INSERT INTO docs.document_counts(company_id, active, open, trashed) VALUES ('{company}', 1, 0, 0);
              INSERT INTO docs.folders(id, company_id, name, owner_kc_sub, owner_member_id, state)
              VALUES ('{FOLDER}', '{company}', 'Policies', 'owner', '{MEMBER}', 'active');

@@ -22,14 +22,12 @@ async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
     let trashed = if row.state == "trashed" { "'2026-11-23 00:00:00+00'" } else { "NULL" };
     module
         .execute(format!(
-            "INSERT INTO docs.documents(id, company_id, title, current_version, owner_kc_sub, owner_member_id, \
+            "INSERT INTO docs.documents(id, company_id, title, body, current_version, owner_kc_sub, owner_member_id, \
                general_access, state, trashed_at, created_at, updated_at, updated_by) \
-             VALUES ('{id}', '{}', '{}', 3, '{}', '{OWNER_MEMBER}', '{}', '{}', {trashed}, \
+             VALUES ('{id}', '{}', '{}', 'BODY-OF-A-DOCUMENT', 3, '{}', '{OWNER_MEMBER}', '{}', '{}', {trashed}, \
                '2026-11-22 09:00:00+00', '2026-11-22 10:{:02}:00+00', 'somebody'); \
              INSERT INTO docs.versions(document_id, version, title, body, author) \
              VALUES ('{id}', 3, '{}', 'BODY-OF-A-DOCUMENT', 'somebody'); \
-             INSERT INTO docs.contents(document_id, company_id, title, body) \
-             VALUES ('{id}', '{}', '{}', 'BODY-OF-A-DOCUMENT'); \
              INSERT INTO docs.document_counts(company_id, active, open, trashed) \
                SELECT company_id, count(*) FILTER (WHERE state = 'active'), \
                  count(*) FILTER (WHERE state = 'active' AND general_access <> 'restricted'), \
@@ -42,8 +40,6 @@ async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
             row.access,
             row.state,
             row.minute,
-            row.title,
-            row.company,
             row.title
         ))
         .await;

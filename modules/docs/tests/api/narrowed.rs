@@ -32,7 +32,7 @@ async fn one_after_the_other(
         early = &mut second => Some(early),
         () = waiting(world, 2) => None,
     };
-    held.rollback().await.expect("the row is let go");
+    held.rollback().await.expect("the table is let go");
     if let Some(early) = early { (first.await, early) } else { tokio::join!(first, second) }
 }
 
@@ -339,21 +339,20 @@ async fn a_folders_share_is_not_gone_while_a_write_by_it_is_under_way() {
     let world = World::of(7).await;
     let (document, _, [outer, _], share) = document_in_shared_folder(&world).await;
     let mut held = world.module.database.owner_pool().begin().await.expect("a connection");
-    let lock = format!("SELECT FROM docs.contents WHERE document_id = '{document}' FOR UPDATE");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut *held).await.expect("the row");
+    sqlx::raw_sql("LOCK TABLE docs.versions IN SHARE MODE").execute(&mut *held).await.expect("the table");
     let save = json!({ "body": "in time", "baseVersion": 2 });
     let mut save = Box::pin(world.on(2, "PUT", &document, "", Some(save)));
     tokio::select! {
-        early = &mut save => panic!("the text was not awaited: {}", early.text),
+        early = &mut save => panic!("the version was not awaited: {}", early.text),
         () = waiting(&world, 1) => {}
     }
     let mut removal = Box::pin(world.ask(1, "DELETE", &share, None));
     tokio::select! {
         early = &mut removal => panic!("the save was not awaited: {}", early.text),
-        early = &mut save => panic!("the text was not awaited: {}", early.text),
+        early = &mut save => panic!("the version was not awaited: {}", early.text),
         () = waiting(&world, 2) => {}
     }
-    held.rollback().await.expect("the row is let go");
+    held.rollback().await.expect("the table is let go");
     let (saved, removed) = tokio::join!(save, removal);
     assert_eq!((saved.status, removed.status), (200, 200), "{} {}", saved.text, removed.text);
     assert_eq!(world.ask(2, "GET", &format!("/folders/{outer}"), None).await.status, 403);
@@ -386,7 +385,7 @@ async fn no_right_is_given_by_one_who_lost_the_own_one_while_the_call_waited() {
             if is_lost {
                 world.facts().groups.insert(group, std::collections::BTreeSet::new());
             }
-            held.rollback().await.expect("the row is let go");
+            held.rollback().await.expect("the table is let go");
             let acted = acted.await;
             assert_eq!(acted.status == 403, is_lost, "{what}: {}", acted.text);
             assert_eq!(world.facts().tuples == before, is_lost, "{what}: a tuple");

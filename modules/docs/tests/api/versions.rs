@@ -57,9 +57,8 @@ async fn an_answer_tells_the_version_that_its_request_wrote() {
         .module
         .execute(
             "CREATE FUNCTION pg_temp_behind() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-               UPDATE docs.documents SET current_version = current_version + 1, updated_by = 'other'
+               UPDATE docs.documents SET current_version = current_version + 1, body = 'by another', updated_by = 'other'
                  WHERE 'document:' || id = NEW.subject;
-               UPDATE docs.contents SET body = 'by another' WHERE 'document:' || document_id = NEW.subject;
                INSERT INTO docs.versions(document_id, version, title, body, author)
                  SELECT id, current_version, title, 'by another', 'other' FROM docs.documents
                  WHERE 'document:' || id = NEW.subject;

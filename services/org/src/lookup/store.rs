@@ -19,6 +19,9 @@ pub(super) async fn members(
     company: CompanyId,
     ids: &[Uuid],
 ) -> sqlx::Result<Vec<FoundMember>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let rows = sqlx::query!(
         "SELECT id, display_name, email, is_active, user_id FROM org.members
           WHERE company_id = $1 AND id = ANY($2) ORDER BY id",
@@ -44,6 +47,9 @@ pub(super) async fn positions(
     ids: &[Uuid],
     with_logins: bool,
 ) -> sqlx::Result<Vec<FoundPosition>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let rows = sqlx::query!(
         r#"SELECT p.id, p.title, m.id AS "holder?", m.display_name AS "name?", m.user_id AS "login?"
              FROM org.positions p
@@ -72,6 +78,9 @@ pub(super) async fn groups(
     ids: &[Uuid],
     with_logins: bool,
 ) -> sqlx::Result<Vec<FoundGroup>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let rows = sqlx::query!(
         r#"SELECT g.id, g.name, g.is_active,
                   (SELECT count(*) FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
