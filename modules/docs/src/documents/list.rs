@@ -180,7 +180,7 @@ async fn some_of_all(
         r#"WITH wanted AS MATERIALIZED (
              SELECT id, updated_at FROM docs.documents
              WHERE company_id = $1 AND state = $2 AND ($4::uuid IS NULL OR folder_id = $4)
-               AND (NOT $5::bool OR is_template) AND ($3::text IS NULL OR strpos(lower(title), lower($3)) > 0)),
+               AND (NOT $5::bool OR is_template) AND ($3::text IS NULL OR strpos(folded_title, lower($3)) > 0)),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $6 OFFSET $7),
            length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;

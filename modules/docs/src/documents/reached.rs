@@ -118,7 +118,7 @@ pub(super) async fn all(
 /// what the view shows, `$8` and `$9` the filters, `$10` and `$11` the window, `$12` and `$13` the text that is searched
 /// for, as it is and as words.
 macro_rules! filtered {
-    ($first:literal, $condition:literal; $($value:expr),*) => {
+    ($asked:ident, $first:literal, $condition:literal) => {
         listed!(
             "WITH " $first r#" wanted AS MATERIALIZED (
                SELECT id, updated_at FROM docs.documents
@@ -140,9 +140,31 @@ macro_rules! filtered {
              page AS MATERIALIZED (
                SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $10 OFFSET $11),
              length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
-            $($value),*
+            $asked.permit.company.as_uuid(),
+            $asked.permit.subject.as_str(),
+            &$asked.open.documents,
+            &$asked.open.folders,
+            $asked.selection.view.state().word(),
+            $asked.selection.view.has_own(),
+            $asked.selection.view.has_shared(),
+            $asked.selection.folder.map(FolderId::as_uuid),
+            $asked.selection.templates,
+            $asked.limit,
+            $asked.offset,
+            $asked.selection.search,
+            $asked.words
         )
     };
+}
+
+/// A filtered list, with the text that is searched for as words.
+struct Asked<'a> {
+    permit: &'a Permit,
+    selection: &'a Selection<'a>,
+    open: &'a Reached,
+    words: Option<String>,
+    limit: i64,
+    offset: i64,
 }
 
 /// Those of the reached documents, or depending on the view of the caller's own in the trash, that pass the filters and
@@ -153,62 +175,45 @@ pub(super) async fn some(
     selection: &Selection<'_>,
     (limit, offset): (i64, i64),
 ) -> sqlx::Result<Vec<Row>> {
-    let view = selection.view;
-    let open = reached(conn, permit, selection).await?;
+    let open = &reached(conn, permit, selection).await?;
     let words = selection.search.map(words_of);
-    let reads_each = match &words {
-        Some(words) => reads_each(conn, permit, selection, &open, words).await?,
+    let asked = Asked { permit, selection, open, words, limit, offset };
+    let reads_each = match &asked.words {
+        Some(words) => reads_each(conn, &asked, words).await?,
         None => false,
     };
-    macro_rules! of {
-        ($first:literal, $condition:literal) => {
-            filtered!(
-                $first, $condition;
-                permit.company.as_uuid(),
-                permit.subject.as_str(),
-                &open.documents,
-                &open.folders,
-                view.state().word(),
-                view.has_own(),
-                view.has_shared(),
-                selection.folder.map(FolderId::as_uuid),
-                selection.templates,
-                limit,
-                offset,
-                selection.search,
-                words
-            )
-        };
-    }
-    if reads_each {
-        let each = of!(
-            "",
-            "(search @@ (SELECT websearch_to_tsquery('simple', $13)) OR strpos(lower(title), (SELECT lower($12::text))) > 0)"
-        );
-        return each.fetch_all(conn).await;
-    }
-    let indexed = of!(
+    if reads_each { reading_each(conn, &asked).await } else { by_index(conn, &asked).await }
+}
+
+async fn reading_each(conn: &mut PgConnection, asked: &Asked<'_>) -> sqlx::Result<Vec<Row>> {
+    let found = filtered!(
+        asked,
+        "",
+        "(search @@ (SELECT websearch_to_tsquery('simple', $13))
+          OR strpos(folded_title, (SELECT lower($12::text))) > 0)"
+    );
+    found.fetch_all(conn).await
+}
+
+async fn by_index(conn: &mut PgConnection, asked: &Asked<'_>) -> sqlx::Result<Vec<Row>> {
+    let found = filtered!(
+        asked,
         "few AS MATERIALIZED (
            SELECT id FROM docs.documents
            WHERE $12::text IS NOT NULL AND company_id = $1 AND search @@ (
              SELECT CASE numnode(words) WHEN 0 THEN words ELSE quote_literal(':' || $1::uuid)::tsquery && words END
              FROM websearch_to_tsquery('simple', $13) AS words)),",
-        "($12::text IS NULL OR id IN (SELECT id FROM few) OR strpos(lower(title), (SELECT lower($12))) > 0)"
+        "($12::text IS NULL OR id IN (SELECT id FROM few) OR strpos(folded_title, (SELECT lower($12))) > 0)"
     );
-    indexed.fetch_all(conn).await
+    found.fetch_all(conn).await
 }
 
 /// Whether a search reads the words of each document that the caller can reach, instead of asking the full-text index
 /// for all documents of the company that contain what is searched for: when the caller reaches at most 500, when a
 /// sample of the company's latest documents says that more contain it than the caller reaches, and when the index finds
 /// more than twice as many.
-async fn reads_each(
-    conn: &mut PgConnection,
-    permit: &Permit,
-    selection: &Selection<'_>,
-    open: &Reached,
-    words: &str,
-) -> sqlx::Result<bool> {
+async fn reads_each(conn: &mut PgConnection, asked: &Asked<'_>, words: &str) -> sqlx::Result<bool> {
+    let Asked { permit, selection, open, .. } = asked;
     let view = selection.view;
     sqlx::query_scalar!(
         r#"WITH size AS MATERIALIZED (

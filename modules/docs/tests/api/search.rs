@@ -424,7 +424,12 @@ async fn the_migrations_index_the_texts_that_there_are() {
         ALTER TABLE docs.contents ADD COLUMN search tsvector NOT NULL GENERATED ALWAYS AS (
           setweight(to_tsvector('simple', title), 'A')
             || setweight(to_tsvector('simple', left(body, 200000)), 'B')) STORED;
-        ALTER TABLE docs.documents DROP COLUMN search, DROP COLUMN body";
+        ALTER TABLE docs.documents DROP COLUMN search, DROP COLUMN body, DROP COLUMN folded_title;
+        CREATE INDEX documents_of_owner ON docs.documents(id);
+        CREATE INDEX documents_opened ON docs.documents(id);
+        CREATE INDEX documents_of_folder ON docs.documents(id);
+        CREATE INDEX documents_searched ON docs.documents(id);
+        DROP INDEX docs.documents_reached";
     world.module.execute(before.to_owned()).await;
     let old = format!(
         "SELECT count(*) FROM docs.contents WHERE document_id = '{document}'
