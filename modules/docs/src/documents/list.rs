@@ -12,6 +12,24 @@ use super::rules::{GeneralAccess, Looker, State, StoredDocument, View};
 use crate::folders::rules::FolderId;
 use crate::store::subject;
 
+/// Begins a transaction whose statements see one state of the database. Most of them fix the order of their steps, so a
+/// generic plan suits any values, and custom planning would take longer than execution; JIT compilation or parallel
+/// workers would cost a hundred times as much. A statement that takes a second is cancelled (503), because the lists of
+/// other callers wait for its turn.
+macro_rules! begin {
+    ($plan:literal) => {
+        concat!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL plan_cache_mode = ",
+            $plan,
+            "; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0; \
+             SET LOCAL statement_timeout = 1000"
+        )
+    };
+}
+const BEGIN_GENERIC: &str = begin!("force_generic_plan");
+/// For a manager's filtered list, where the best index depends on the filter.
+const BEGIN_CUSTOM: &str = begin!("force_custom_plan");
+
 /// Which documents of the company to list.
 pub(super) struct Selection<'a> {
     /// Which of the views.
@@ -65,23 +83,9 @@ async fn rows(
     offset: i64,
 ) -> sqlx::Result<Vec<Row>> {
     let window = (limit, offset);
-    // Every statement sees the same state of the database.
-    let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let is_filtered = selection.search.is_some() || selection.folder.is_some() || selection.templates;
-    // Most of these statements fix the order of their steps, so a generic plan suits any values, and custom planning
-    // would take longer than execution; JIT compilation or parallel workers would cost a hundred times as much. For a
-    // manager's filtered list, the best index depends on the filter, so it gets a custom plan. A statement that takes a second
-    // is cancelled (503), because the lists of other callers wait for its turn.
-    let plan =
-        if selection.view.is_managers() && is_filtered { "force_custom_plan" } else { "force_generic_plan" };
-    sqlx::query!(
-        "SELECT set_config('plan_cache_mode', $1, true) AS planned, set_config('enable_seqscan', 'off', true) AS scanned,
-           set_config('jit', 'off', true) AS compiled, set_config('max_parallel_workers_per_gather', '0', true) AS shared,
-           set_config('statement_timeout', '1000', true) AS timed",
-        plan
-    )
-    .fetch_one(&mut *tx)
-    .await?;
+    let begin = if selection.view.is_managers() && is_filtered { BEGIN_CUSTOM } else { BEGIN_GENERIC };
+    let mut tx = pool.begin_with(begin).await?;
     let found = match (selection.view, is_filtered) {
         (View::All | View::TrashAll, false) => all(&mut tx, permit, selection, window).await?,
         (View::All | View::TrashAll, true) => some_of_all(&mut tx, permit, selection, window).await?,

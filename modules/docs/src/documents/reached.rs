@@ -73,10 +73,10 @@ pub(super) async fn all(
         r#"WITH single AS MATERIALIZED (
              SELECT id, updated_at FROM docs.documents
                WHERE company_id = $1 AND id = ANY($3::uuid[])
-                 AND state = 'active' AND general_access = 'restricted' AND ($5::bool OR owner_kc_sub <> $2)
+                 AND state = 'active' AND general_access = 'restricted' AND owner_kc_sub <> $2
                  AND (folder_id IS NULL OR folder_id NOT IN (SELECT unnest($4::uuid[])))
-             UNION SELECT id, updated_at FROM docs.documents
-               WHERE $5 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active' AND general_access = 'restricted'
+             UNION ALL SELECT id, updated_at FROM docs.documents
+               WHERE $5::bool AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active' AND general_access = 'restricted'
                  AND (folder_id IS NULL OR folder_id NOT IN (SELECT unnest($4)))),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM (
@@ -113,30 +113,30 @@ pub(super) async fn all(
     found.fetch_all(conn).await
 }
 
-/// Like `listed!`, for the reached documents that pass the filters and meet `$condition` on `docs.documents`. `$first`
-/// defines what the condition needs. `$1` to `$4` are the company, the subject and what [`Reached`] holds, `$5` to `$7`
-/// what the view shows, `$8` and `$9` the filters, `$10` and `$11` the window, `$12` and `$13` the text that is searched
-/// for, as it is and as words.
+/// Like `listed!`, for the reached documents that pass the filters and meet `$condition` on `docs.documents`. `$1` to `$4`
+/// are the company, the subject and what [`Reached`] holds, `$5` and `$6` the view's state and whether own documents are
+/// in it, `$7` and `$8` the filters, `$9` whether others' documents are in the view, `$10` and `$11` the window, `$12` the
+/// text that is searched for, and `$13` is `$by`.
 macro_rules! filtered {
-    ($asked:ident, $first:literal, $condition:literal) => {
+    ($asked:ident, $condition:literal, $by:expr) => {
         listed!(
-            "WITH " $first r#" wanted AS MATERIALIZED (
+            r#"WITH wanted AS MATERIALIZED (
                SELECT id, updated_at FROM docs.documents
-                 WHERE company_id = $1 AND id = ANY($3::uuid[])
-                   AND state = $5 AND ($6::bool OR owner_kc_sub <> $2)
-                   AND ($8::uuid IS NULL OR folder_id = $8) AND (NOT $9::bool OR is_template) AND "# $condition r#"
-               UNION SELECT d.id, d.updated_at FROM unnest($4::uuid[]) AS within(folder_id) CROSS JOIN LATERAL (
+                 WHERE $6::bool AND company_id = $1 AND owner_kc_sub = $2 AND state = $5
+                   AND ($7::uuid IS NULL OR folder_id = $7) AND (NOT $8::bool OR is_template) AND "# $condition r#"
+               UNION ALL SELECT id, updated_at FROM docs.documents
+                 WHERE company_id = $1 AND id = ANY($3::uuid[]) AND owner_kc_sub <> $2 AND state = $5
+                   AND general_access = 'restricted' AND (folder_id IS NULL OR folder_id NOT IN (SELECT unnest($4::uuid[])))
+                   AND ($7 IS NULL OR folder_id = $7) AND (NOT $8 OR is_template) AND "# $condition r#"
+               UNION ALL SELECT d.id, d.updated_at FROM unnest($4) AS within(folder_id) CROSS JOIN LATERAL (
                  SELECT id, updated_at FROM docs.documents
-                 WHERE company_id = $1 AND folder_id = within.folder_id AND state = $5 AND ($6 OR owner_kc_sub <> $2)
-                   AND (NOT $9 OR is_template) AND "# $condition r#" OFFSET 0) d
-                 WHERE $8 IS NULL OR within.folder_id = $8
-               UNION SELECT id, updated_at FROM docs.documents
-                 WHERE $7::bool AND company_id = $1 AND general_access <> 'restricted' AND state = 'active'
-                   AND ($6 OR owner_kc_sub <> $2) AND ($8 IS NULL OR folder_id = $8) AND (NOT $9 OR is_template)
-                   AND "# $condition r#"
-               UNION SELECT id, updated_at FROM docs.documents
-                 WHERE $6 AND company_id = $1 AND owner_kc_sub = $2 AND state = $5
-                   AND ($8 IS NULL OR folder_id = $8) AND (NOT $9 OR is_template) AND "# $condition r#"),
+                 WHERE company_id = $1 AND folder_id = within.folder_id AND owner_kc_sub <> $2 AND state = $5
+                   AND general_access = 'restricted' AND (NOT $8 OR is_template) AND "# $condition r#" OFFSET 0) d
+                 WHERE $7 IS NULL OR within.folder_id = $7
+               UNION ALL SELECT id, updated_at FROM docs.documents
+                 WHERE $9::bool AND company_id = $1 AND owner_kc_sub <> $2 AND state = 'active'
+                   AND general_access <> 'restricted' AND ($7 IS NULL OR folder_id = $7) AND (NOT $8 OR is_template)
+                   AND "# $condition r#"),
              page AS MATERIALIZED (
                SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $10 OFFSET $11),
              length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
@@ -146,23 +146,22 @@ macro_rules! filtered {
             &$asked.open.folders,
             $asked.selection.view.state().word(),
             $asked.selection.view.has_own(),
-            $asked.selection.view.has_shared(),
             $asked.selection.folder.map(FolderId::as_uuid),
             $asked.selection.templates,
+            $asked.selection.view.has_shared(),
             $asked.limit,
             $asked.offset,
             $asked.selection.search,
-            $asked.words
+            $by
         )
     };
 }
 
-/// A filtered list, with the text that is searched for as words.
+/// A filtered list.
 struct Asked<'a> {
     permit: &'a Permit,
     selection: &'a Selection<'a>,
     open: &'a Reached,
-    words: Option<String>,
     limit: i64,
     offset: i64,
 }
@@ -176,43 +175,40 @@ pub(super) async fn some(
     (limit, offset): (i64, i64),
 ) -> sqlx::Result<Vec<Row>> {
     let open = &reached(conn, permit, selection).await?;
-    let words = selection.search.map(words_of);
-    let asked = Asked { permit, selection, open, words, limit, offset };
-    let reads_each = match &asked.words {
-        Some(words) => reads_each(conn, &asked, words).await?,
-        None => false,
-    };
-    if reads_each { reading_each(conn, &asked).await } else { by_index(conn, &asked).await }
+    let asked = Asked { permit, selection, open, limit, offset };
+    let Some(words) = selection.search.map(words_of) else { return among(conn, &asked, &[]).await };
+    match few(conn, &asked, &words).await? {
+        Some(few) => among(conn, &asked, &few).await,
+        None => each(conn, &asked, &words).await,
+    }
 }
 
-async fn reading_each(conn: &mut PgConnection, asked: &Asked<'_>) -> sqlx::Result<Vec<Row>> {
+/// Reads the words of each reached document.
+async fn each(conn: &mut PgConnection, asked: &Asked<'_>, words: &str) -> sqlx::Result<Vec<Row>> {
     let found = filtered!(
         asked,
-        "",
         "(search @@ (SELECT websearch_to_tsquery('simple', $13))
-          OR strpos(folded_title, (SELECT lower($12::text))) > 0)"
+          OR strpos(folded_title, (SELECT lower($12::text))) > 0)",
+        words
     );
     found.fetch_all(conn).await
 }
 
-async fn by_index(conn: &mut PgConnection, asked: &Asked<'_>) -> sqlx::Result<Vec<Row>> {
+/// Without a search, all; otherwise those among `few` and those with what is searched for in their title.
+async fn among(conn: &mut PgConnection, asked: &Asked<'_>, few: &[Uuid]) -> sqlx::Result<Vec<Row>> {
     let found = filtered!(
         asked,
-        "few AS MATERIALIZED (
-           SELECT id FROM docs.documents
-           WHERE $12::text IS NOT NULL AND company_id = $1 AND search @@ (
-             SELECT CASE numnode(words) WHEN 0 THEN words ELSE quote_literal(':' || $1::uuid)::tsquery && words END
-             FROM websearch_to_tsquery('simple', $13) AS words)),",
-        "($12::text IS NULL OR id IN (SELECT id FROM few) OR strpos(folded_title, (SELECT lower($12))) > 0)"
+        "($12::text IS NULL OR id IN (SELECT unnest($13::uuid[])) OR strpos(folded_title, (SELECT lower($12))) > 0)",
+        few
     );
     found.fetch_all(conn).await
 }
 
-/// Whether a search reads the words of each document that the caller can reach, instead of asking the full-text index
-/// for all documents of the company that contain what is searched for: when the caller reaches at most 500, when a
-/// sample of the company's latest documents says that more contain it than the caller reaches, and when the index finds
-/// more than twice as many.
-async fn reads_each(conn: &mut PgConnection, asked: &Asked<'_>, words: &str) -> sqlx::Result<bool> {
+/// The documents of the company that contain all `words`, from the full-text index; `None` when it is better to read
+/// the words of each document that the caller can reach: when these are at most 500, when a sample of the company's latest
+/// documents says that more contain the words than the caller reaches, and when the index finds more than twice as
+/// many.
+async fn few(conn: &mut PgConnection, asked: &Asked<'_>, words: &str) -> sqlx::Result<Option<Vec<Uuid>>> {
     let Asked { permit, selection, open, .. } = asked;
     let view = selection.view;
     sqlx::query_scalar!(
@@ -232,12 +228,13 @@ async fn reads_each(conn: &mut PgConnection, asked: &Asked<'_>, words: &str) -> 
                  * coalesce((SELECT active + trashed FROM docs.document_counts WHERE company_id = $1), 0)
                  > count(*) * (SELECT documents FROM size) AS value
              FROM (SELECT search @@ (SELECT words FROM asked) AS is_hit FROM docs.documents
-               WHERE company_id = $1 AND state = 'active' ORDER BY updated_at DESC, id LIMIT 64) latest)
-           SELECT (SELECT value FROM is_common) OR (SELECT count(*) FROM (
-               SELECT FROM docs.documents
-               WHERE NOT (SELECT value FROM is_common) AND company_id = $1
-                 AND search @@ (SELECT all_words FROM asked)
-               LIMIT (SELECT 2 * documents + 1 FROM size)) few) > (SELECT 2 * documents FROM size) AS "reads_each!""#,
+               WHERE company_id = $1 AND state = 'active' ORDER BY updated_at DESC, id LIMIT 64) latest),
+           few AS MATERIALIZED (
+             SELECT id FROM docs.documents
+             WHERE NOT (SELECT value FROM is_common) AND company_id = $1 AND search @@ (SELECT all_words FROM asked)
+             LIMIT (SELECT 2 * documents + 1 FROM size))
+           SELECT CASE WHEN (SELECT value FROM is_common) OR (SELECT count(*) FROM few) > (SELECT 2 * documents FROM size)
+             THEN NULL ELSE ARRAY(SELECT id FROM few) END AS "few: Vec<Uuid>""#,
         permit.company.as_uuid(),
         permit.subject.as_str(),
         i64::try_from(open.documents.len()).unwrap_or(i64::MAX),
