@@ -129,7 +129,9 @@ pub enum Error {
         output: String,
     },
     /// The server did not become ready.
-    #[error("PostgreSQL did not become ready within {seconds} s; its log is {log}")]
+    #[error(
+        "PostgreSQL did not become ready within {seconds} s and goes on starting: start again to wait for it, or see its log {log}"
+    )]
     NotReady {
         /// The time limit.
         seconds: u64,

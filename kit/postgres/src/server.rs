@@ -26,6 +26,8 @@ const MEMORY_IN_USE: &str = "pre-existing shared memory block";
 const NUMBER_IN_USE: &str = "lock file \"postmaster.pid\" already exists";
 /// Bytes of the log that an error shows.
 const LOG_TAIL: u64 = 2_000;
+/// Bytes of the log in which a failed start's reason is looked for.
+const LOG_READ: u64 = 1 << 20;
 
 /// How to run a cluster.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct Status {
     pub port: u16,
     /// Whether it accepts connections.
     pub ready: bool,
+    /// Whether it is starting, or recovering after a crash.
+    pub starting: bool,
 }
 
 /// A running server.
@@ -92,9 +96,12 @@ impl Launch {
     pub async fn start(&self, folder: &Path) -> Result<Server, Error> {
         let deadline = Instant::now() + START_PATIENCE;
         loop {
+            let written = self.log.metadata().map_or(0, |log| log.len());
             match self.start_once(folder, deadline).await {
-                Err(Error::Program { output, .. })
-                    if is_left_over(folder, &output) && Instant::now() < deadline =>
+                // Among what the processes of a killed server write as they end, the reason may be far from the end.
+                Err(Error::Program { .. })
+                    if is_left_over(folder, &written_since(&self.log, written, LOG_READ))
+                        && Instant::now() < deadline =>
                 {
                     tokio::time::sleep(LOOK_INTERVAL).await;
                 }
@@ -116,12 +123,12 @@ impl Launch {
             if let Ok(Some(ended)) = child.try_wait() {
                 return Err(failed(
                     "postgres",
-                    format!("it ended with {ended}: {}", tail(&self.log, written)),
+                    format!("it ended with {ended}: {}", written_since(&self.log, written, LOG_TAIL)),
                 ));
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
-        Err(Error::NotReady { seconds: START_PATIENCE.as_secs(), log: self.log.clone() })
+        Err(not_ready(&self.log))
     }
 
     /// TCP with passwords only: no socket file, only loopback.
@@ -148,8 +155,26 @@ impl Server {
         let mut lines = text.lines();
         let pid = lines.next()?.trim().parse().ok().and_then(Pid::from_raw)?;
         let port = lines.nth(2).and_then(|line| line.trim().parse().ok()).unwrap_or_default();
-        let ready = lines.nth(3).is_some_and(|line| line.trim() == "ready");
-        is_server(pid).then_some(Status { pid, port, ready })
+        let state = lines.nth(3).map(str::trim);
+        let (ready, starting) = (state == Some("ready"), state == Some("starting"));
+        is_server(pid).then_some(Status { pid, port, ready, starting })
+    }
+
+    /// The server running on the cluster in `folder`. One that is starting is awaited as long as a start is.
+    ///
+    /// # Errors
+    /// It is still starting then, and goes on.
+    pub async fn started(folder: &Path, log: &Path) -> Result<Option<Status>, Error> {
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            match Self::status(folder) {
+                Some(Status { starting: true, .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(LOOK_INTERVAL).await;
+                }
+                Some(Status { starting: true, .. }) => return Err(not_ready(log)),
+                status => return Ok(status),
+            }
+        }
     }
 
     /// Adopts a server that another process started.
@@ -203,6 +228,10 @@ fn is_left_over(folder: &Path, output: &str) -> bool {
     output.contains(MEMORY_IN_USE) || (output.contains(NUMBER_IN_USE) && dead)
 }
 
+fn not_ready(log: &Path) -> Error {
+    Error::NotReady { seconds: START_PATIENCE.as_secs(), log: log.to_owned() }
+}
+
 fn is_child(child: &Child, status: Status) -> bool {
     child.id().and_then(|id| i32::try_from(id).ok()) == Some(status.pid.as_raw_nonzero().get())
 }
@@ -251,12 +280,12 @@ fn failed(program: &str, output: String) -> Error {
     Error::Program { program: program.to_owned(), output }
 }
 
-/// The end of what was written to the log after its first `from` bytes.
-fn tail(log: &Path, from: u64) -> String {
+/// What was written to the log after its first `from` bytes, at most the last `most` bytes of it.
+fn written_since(log: &Path, from: u64, most: u64) -> String {
     let read = || -> std::io::Result<String> {
         let mut file = File::open(log)?;
         let end = file.seek(SeekFrom::End(0))?;
-        file.seek(SeekFrom::Start(end.saturating_sub(LOG_TAIL).max(from)))?;
+        file.seek(SeekFrom::Start(end.saturating_sub(most).max(from)))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
@@ -290,12 +319,59 @@ mod tests {
         child
     }
 
+    #[test]
+    fn a_reason_is_found_before_much_else_in_the_log() {
+        let log = std::env::temp_dir().join(format!("embedded-log-{}", std::process::id()));
+        let ending = "FATAL:  terminating connection due to unexpected postmaster exit\n".repeat(100);
+        let before = format!("FATAL:  {NUMBER_IN_USE}\n");
+        fs::write(&log, format!("{before}FATAL:  {MEMORY_IN_USE}\n{ending}")).expect("a log");
+        let from = u64::try_from(before.len()).expect("it is short");
+        let none = log.with_extension("none");
+        assert!(!is_left_over(&none, &written_since(&log, from, LOG_TAIL)), "control: it is not in the end");
+        assert!(is_left_over(&none, &written_since(&log, from, LOG_READ)));
+        assert!(
+            !written_since(&log, from, LOG_READ).contains(NUMBER_IN_USE),
+            "what was there before does not count"
+        );
+        fs::remove_file(log).expect("removed");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_starting_is_awaited_and_one_that_stops_is_not() {
+        let folder = std::env::temp_dir().join(format!("embedded-starting-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let mut child = running("postgres", "61");
+        let tell = |state: &str| {
+            let text = format!("{}\n/data\n1\n5432\n\n127.0.0.1\n\n{state}\n", child.id());
+            fs::write(folder.join("postmaster.pid"), text).expect("a status file");
+        };
+        let log = folder.join("log");
+        for (first, then) in [("starting", "ready   "), ("starting", "stopping"), ("stopping", "stopping")] {
+            tell(first);
+            let mut found = Box::pin(Server::started(&folder, &log));
+            if first == "starting" {
+                tokio::select! {
+                    biased;
+                    early = &mut found => panic!("it is not ready yet: {early:?}"),
+                    () = std::future::ready(()) => {}
+                }
+            }
+            tell(then);
+            let status = found.await.expect("not awaited any longer").expect("a server");
+            assert_eq!((status.ready, status.starting), (then == "ready   ", false), "{first} {then}");
+        }
+        child.kill().expect("it can be ended");
+        child.wait().expect("it ends");
+        assert_eq!(Server::started(&folder, &log).await.expect("nothing to wait for"), None);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
     #[tokio::test]
     async fn a_server_that_ends_soon_was_dying_and_one_that_goes_on_was_not() {
         for (seconds, dying) in [("0.3", true), ("60", false)] {
             let mut child = running("postgres", seconds);
             let pid = Pid::from_child(&child);
-            let mut server = Server::adopt(Status { pid, port: 1, ready: true });
+            let mut server = Server::adopt(Status { pid, port: 1, ready: true, starting: false });
             assert_eq!(server.was_dying().await, dying, "{seconds} s");
             child.kill().expect("it can be ended");
             child.wait().expect("it ends");

@@ -213,9 +213,10 @@ async fn make(place: &ClusterDirectory, launch: &Launch, password: &str) -> Resu
     Ok(place.finish()?)
 }
 
-/// Starts the server. One that a killed `up` left running is adopted, or restarted if it listens on another port.
+/// Starts the server. One that a killed `up` left running is adopted, also if it is recovering after a crash, or restarted
+/// if it listens on another port.
 async fn start_or_adopt(launch: &Launch, folder: &Path) -> Result<Server, Stop> {
-    if let Some(status) = Server::status(folder) {
+    if let Some(status) = Server::started(folder, &launch.log).await? {
         if status.ready && status.port == launch.port {
             console::say("platform: adopting the running database");
             return Ok(Server::adopt(status));

@@ -242,5 +242,8 @@ pub(super) const COLLATIONS: &[&str] = &["C", "POSIX", "default", "ucs_basic", "
 /// Index options: they affect page fill and when entries are merged, never the results.
 pub(super) const INDEX_OPTIONS: &[&str] = &["fastupdate", "fillfactor"];
 
+/// Table options: they affect how full a page gets and from which size on long values are stored apart, never the results.
+pub(super) const TABLE_OPTIONS: &[&str] = &["fillfactor", "toast_tuple_target"];
+
 /// Access methods of indexes.
 pub(super) const INDEX_METHODS: &[&str] = &["btree", "hash", "gin", "gist", "spgist", "brin"];

@@ -5,10 +5,11 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, BinaryOperator, ColumnDef, ColumnOption,
     CreateIndex, CreateTable, CreateTableOptions, CreateView, ExcludeConstraintOperator, Expr,
-    ForeignKeyConstraint, IndexColumn, IndexType, ObjectName, RenameTableNameKind, TableConstraint,
+    ForeignKeyConstraint, IndexColumn, IndexType, ObjectName, RenameTableNameKind, SqlOption,
+    TableConstraint,
 };
 
-use super::allowed::{INDEX_METHODS, INDEX_OPTIONS};
+use super::allowed::{INDEX_METHODS, INDEX_OPTIONS, TABLE_OPTIONS};
 use super::forms::{plain, plain_name, refusals};
 use super::names::{Fence, Inside, append_only, built_in, fold};
 use super::{Refusal, Rule, types};
@@ -69,6 +70,10 @@ fn operation_of(fence: &Fence, operation: &AlterTableOperation) -> Vec<Refusal> 
         | AlterTableOperation::RenameColumn { .. }
         | AlterTableOperation::RenameConstraint { .. }
         | AlterTableOperation::ValidateConstraint { .. } => Vec::new(),
+        AlterTableOperation::SetOptionsParens { options } => refusals([plain(
+            options.iter().all(is_table_option),
+            "table options other than how rows are stored",
+        )]),
         AlterTableOperation::OwnerTo { .. } => {
             vec![(Rule::Ownership, "owners may not be changed".to_owned())]
         }
@@ -167,6 +172,12 @@ pub(super) fn create_index(_fence: &Fence, index: &CreateIndex) -> Vec<Refusal> 
     found.extend(known_method(method_of(using.as_ref()).as_deref()).err());
     found.extend(columns.iter().filter_map(|column| index_column(column).err()));
     found
+}
+
+/// `toast_tuple_target = 4080` and the like.
+fn is_table_option(option: &SqlOption) -> bool {
+    let SqlOption::KeyValue { key, value: Expr::Value(_) } = option else { return false };
+    TABLE_OPTIONS.contains(&key.value.to_ascii_lowercase().as_str())
 }
 
 /// `fastupdate = off` and the like.

@@ -1,0 +1,2 @@
+-- refused: clause
+ALTER TABLE demo.items SET (autovacuum_enabled = false);
