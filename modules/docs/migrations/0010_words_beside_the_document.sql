@@ -30,3 +30,8 @@ CREATE INDEX documents_of_folder ON docs.documents(company_id, folder_id, state,
   INCLUDE (owner_kc_sub, folded_title, is_template) WHERE folder_id IS NOT NULL;
 CREATE INDEX documents_reached ON docs.documents(company_id, id)
   INCLUDE (state, general_access, owner_kc_sub, updated_at, folder_id, is_template, folded_title);
+
+-- A list of all documents skips the pages before it; comparing the state of each takes a fifth of that.
+DROP INDEX docs.documents_listed;
+CREATE INDEX documents_active ON docs.documents(company_id, updated_at DESC, id) WHERE state = 'active';
+CREATE INDEX documents_trashed ON docs.documents(company_id, updated_at DESC, id) WHERE state = 'trashed';

@@ -144,33 +144,40 @@ async fn own(
     found.fetch_all(conn).await
 }
 
-/// Every document of the company; their number is kept in `document_counts`. Pages of the second half are read from the
-/// end.
+/// Every document of the company in one state, whose number is a column of `document_counts`. Pages of the second half
+/// are read from the end.
+macro_rules! every {
+    ($state:literal, $number:literal; $($value:expr),*) => {
+        listed!(
+            "WITH length AS MATERIALIZED (
+               SELECT coalesce((SELECT " $number " FROM docs.document_counts WHERE company_id = $1), 0) AS total),
+             page AS MATERIALIZED (
+               (SELECT id, updated_at FROM docs.documents
+                WHERE company_id = $1 AND state = " $state " AND (SELECT $3::bigint * 2 <= total FROM length)
+                ORDER BY updated_at DESC, id LIMIT $2::bigint OFFSET $3)
+               UNION ALL
+               (SELECT id, updated_at FROM docs.documents
+                WHERE company_id = $1 AND state = " $state " AND (SELECT $3 * 2 > total FROM length)
+                ORDER BY updated_at, id DESC LIMIT (SELECT greatest(least($2, total - $3), 0) FROM length)
+                OFFSET (SELECT greatest(total - $3 - $2, 0) FROM length)))";
+            $($value),*
+        )
+    };
+}
+
 async fn all(
     conn: &mut PgConnection,
     permit: &Permit,
     selection: &Selection<'_>,
     (limit, offset): (i64, i64),
 ) -> sqlx::Result<Vec<Row>> {
-    let found = listed!(
-        r#"WITH length AS MATERIALIZED (
-             SELECT coalesce((SELECT CASE $2 WHEN 'trashed' THEN trashed ELSE active END
-               FROM docs.document_counts WHERE company_id = $1), 0) AS total),
-           page AS MATERIALIZED (
-             (SELECT id, updated_at FROM docs.documents
-              WHERE company_id = $1 AND state = $2 AND (SELECT $4::bigint * 2 <= total FROM length)
-              ORDER BY updated_at DESC, id LIMIT $3::bigint OFFSET $4)
-             UNION ALL
-             (SELECT id, updated_at FROM docs.documents
-              WHERE company_id = $1 AND state = $2 AND (SELECT $4 * 2 > total FROM length)
-              ORDER BY updated_at, id DESC LIMIT (SELECT greatest(least($3, total - $4), 0) FROM length)
-              OFFSET (SELECT greatest(total - $4 - $3, 0) FROM length)))"#;
-        permit.company.as_uuid(),
-        selection.view.state().word(),
-        limit,
-        offset
-    );
-    found.fetch_all(conn).await
+    let company = permit.company.as_uuid();
+    match selection.view.state() {
+        State::Trashed => every!("'trashed'", "trashed"; company, limit, offset).fetch_all(conn).await,
+        State::Active | State::Provisioning => {
+            every!("'active'", "active"; company, limit, offset).fetch_all(conn).await
+        }
+    }
 }
 
 /// Filters all documents of the company.

@@ -428,7 +428,10 @@ async fn the_migrations_index_the_texts_that_there_are() {
         CREATE INDEX documents_of_owner ON docs.documents(id);
         CREATE INDEX documents_opened ON docs.documents(id);
         CREATE INDEX documents_of_folder ON docs.documents(id);
-        CREATE INDEX documents_searched ON docs.documents(id)";
+        CREATE INDEX documents_searched ON docs.documents(id);
+        CREATE INDEX documents_listed ON docs.documents(id);
+        DROP INDEX docs.documents_active;
+        DROP INDEX docs.documents_trashed";
     world.module.execute(before.to_owned()).await;
     let old = format!(
         "SELECT count(*) FROM docs.contents WHERE document_id = '{document}'
