@@ -480,7 +480,7 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
 async fn settled_gist(app: &App, call: &CompanyCall, id: DocumentId) -> Result<Gist, ApiError> {
     for look in 0..MAX_LOOKS {
         let mut found = gist(&app.core.pool, call, id).await?.ok_or_else(unknown)?;
-        // A transfer of which only some tuples exist stays as it is until it is repeated, and holds nobody up.
+        // A transfer with only some of its tuples stays as it is until it is repeated, and does not block other requests.
         if look == 0 && !found.transfers_to_settle.is_empty() {
             for transfer in &found.transfers_to_settle {
                 app.two_store().settle_pending::<Ownership>(call.company, *transfer).await?;

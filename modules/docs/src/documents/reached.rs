@@ -204,10 +204,9 @@ async fn among(conn: &mut PgConnection, asked: &Asked<'_>, few: &[Uuid]) -> sqlx
     found.fetch_all(conn).await
 }
 
-/// The documents of the company that contain all `words`, from the full-text index; `None` when it is better to read
-/// the words of each document that the caller can reach: when these are at most 500, when a sample of the company's latest
-/// documents says that more contain the words than the caller reaches, and when the index finds more than twice as
-/// many.
+/// The documents of the company that match `words`, from the full-text index. `None` if it is cheaper to read the words
+/// of each document that the caller can reach: if there are at most 500 of those, if the company's latest 64 documents
+/// suggest that more documents match than the caller can reach, or if the index finds more than twice as many.
 async fn few(conn: &mut PgConnection, asked: &Asked<'_>, words: &str) -> sqlx::Result<Option<Vec<Uuid>>> {
     let Asked { permit, selection, open, .. } = asked;
     let view = selection.view;
