@@ -35,7 +35,7 @@ impl TwoStore {
         change: &E,
     ) -> Result<E::Row, ApiError> {
         for _ in 0..ROUNDS {
-            let begun = match self.begin_exchange(call, id, change).await? {
+            let begun = match retried(|| self.begin_exchange(call, id, change)).await? {
                 Begun::UnderWay(begun) => begun,
                 Begun::Done(row) => return Ok(row),
             };
@@ -123,7 +123,7 @@ impl TwoStore {
         match asked {
             Ok(()) => {}
             Err(GrantRefused::Refused(why)) if is_begun && state.is_untried() => {
-                let mut tx = locked.begin(&self.core, call).await?;
+                let mut tx = locked.begin(&self.core, call, &row).await?;
                 lock::activate::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
                 row.not_exchanged(&mut tx).await?;
                 tx.commit_phase().await?;
@@ -132,7 +132,7 @@ impl TwoStore {
             Err(refused) => return Err(refused.into()),
         }
         ask(&mut locked, self, call, second, &other).await?;
-        let mut tx = locked.begin_as(&self.core, &by, Some(call.correlation.as_str())).await?;
+        let mut tx = locked.begin_as(&self.core, &by, Some(call.correlation.as_str()), &row).await?;
         lock::activate::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
         let event = row.exchanged(&mut tx).await?;
         let settled = E::Row::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<E::Row>)?;

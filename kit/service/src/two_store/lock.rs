@@ -158,18 +158,29 @@ impl Locked {
     }
 
     /// Begins the transaction that settles the row, on the connection that holds its lock.
-    pub(super) async fn begin(mut self, core: &Core, call: &CompanyCall) -> Result<AuditedTx, ApiError> {
-        self.transaction(core, call.caller.subject.as_str(), Some(call.correlation.as_str())).await
-    }
-
-    /// The same for a worker.
-    pub(super) async fn begin_as(
+    pub(super) async fn begin<R: TupleRow>(
         mut self,
         core: &Core,
-        worker: &str,
-        correlation: Option<&str>,
+        call: &CompanyCall,
+        row: &R,
     ) -> Result<AuditedTx, ApiError> {
-        self.transaction(core, worker, correlation).await
+        let mut tx =
+            self.transaction(core, call.caller.subject.as_str(), Some(call.correlation.as_str())).await?;
+        row.lock(&mut tx).await?;
+        Ok(tx)
+    }
+
+    /// The same with another actor.
+    pub(super) async fn begin_as<R: TupleRow>(
+        mut self,
+        core: &Core,
+        actor: &str,
+        correlation: Option<&str>,
+        row: &R,
+    ) -> Result<AuditedTx, ApiError> {
+        let mut tx = self.transaction(core, actor, correlation).await?;
+        row.lock(&mut tx).await?;
+        Ok(tx)
     }
 
     async fn transaction(

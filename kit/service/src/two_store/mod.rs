@@ -146,6 +146,12 @@ pub trait TupleRow: Sized + Send + Sync + 'static {
     /// `data` of the response that creates the row.
     fn shown(&self) -> Self::Shown;
 
+    /// Called first in the transaction that settles the row: takes the locks that [`NewRow::insert`] takes before it
+    /// writes the row, so that both take them in the same order.
+    fn lock(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Called when the tuples exist and the row is `active`; returns the audit row.
     fn granted(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send;
 
@@ -319,7 +325,7 @@ impl TwoStore {
         new: &N,
     ) -> Result<Once<<N::Row as TupleRow>::Shown>, ApiError> {
         for _ in 0..ROUNDS {
-            let (id, begun) = match self.begin(call, attempt, new).await? {
+            let (id, begun) = match retried(|| self.begin(call, attempt, new)).await? {
                 Begun::Row(id, begun) => (id, begun),
                 Begun::Answered(replay) => return Ok(Once::Again(replay)),
             };
@@ -352,7 +358,7 @@ impl TwoStore {
         guard: &impl Guard<R>,
     ) -> Result<R, ApiError> {
         for _ in 0..ROUNDS {
-            let begun = self.begin_removal::<R>(call, id, guard).await?;
+            let begun = retried(|| self.begin_removal::<R>(call, id, guard)).await?;
             if let Some(row) = self.revoked::<R>(call, id, begun).await? {
                 return Ok(row);
             }
@@ -441,9 +447,9 @@ impl TwoStore {
             Err(refused) => Err(GrantRefused::Refused(refused)),
         };
         let mut tx = match asked {
-            Ok(_) => locked.begin(&self.core, call).await?,
+            Ok(_) => locked.begin(&self.core, call, &row).await?,
             Err(GrantRefused::Refused(why)) if state.is_untried() => {
-                let mut tx = locked.begin(&self.core, call).await?;
+                let mut tx = locked.begin(&self.core, call, &row).await?;
                 lock::delete::<R>(&mut tx, call.company, id, R::STATES.pending).await?;
                 if let Some(attempt) = attempt {
                     idempotency::release(&mut tx, attempt).await?;
@@ -529,9 +535,9 @@ impl TwoStore {
         locked.count_attempt::<R>().await?;
         let asked = locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await;
         let mut tx = match asked {
-            Ok(_) => locked.begin_as(&self.core, &by, Some(call.correlation.as_str())).await?,
+            Ok(_) => locked.begin_as(&self.core, &by, Some(call.correlation.as_str()), &row).await?,
             Err(GrantRefused::Refused(why)) if is_begun && state.is_untried() => {
-                let mut tx = locked.begin(&self.core, call).await?;
+                let mut tx = locked.begin(&self.core, call, &row).await?;
                 lock::activate::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
                 row.not_revoked(&mut tx).await?;
                 tx.commit_phase().await?;

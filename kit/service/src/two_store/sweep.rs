@@ -213,7 +213,7 @@ impl TwoStore {
             RowState::Pending { .. } | RowState::Active => None,
         };
         let actor = begun_by.unwrap_or(ACTOR);
-        let tx = locked.begin_as(&self.core, actor, None).await?;
+        let tx = locked.begin_as(&self.core, actor, None, row).await?;
         carry_out(tx, row, verdict, state, (company, id)).await
     }
 

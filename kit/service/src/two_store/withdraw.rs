@@ -40,7 +40,7 @@ impl TwoStore {
     /// requests change the row for longer than the lock timeout.
     pub async fn withdraw<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<(), ApiError> {
         for _ in 0..ROUNDS {
-            let begun = self.begin_withdrawal::<R>(id, withdrawal).await?;
+            let begun = retried(|| self.begin_withdrawal::<R>(id, withdrawal)).await?;
             match self.taken::<R>(id, withdrawal, begun).await? {
                 Ended::Gone => return Ok(()),
                 Ended::Again => {}
@@ -97,7 +97,7 @@ impl TwoStore {
         locked.count_attempt::<R>().await?;
         let taken = Taken { module: self.core.name, company, reason, correlation };
         locked.take_tuples(&self.authz, &taken, &row.removed_tuples()).await.map_err(not_taken)?;
-        let mut tx = locked.begin_as(&self.core, actor, Some(correlation.as_str())).await?;
+        let mut tx = locked.begin_as(&self.core, actor, Some(correlation.as_str()), &row).await?;
         if matches!(state, RowState::Pending { .. }) {
             lock::delete::<R>(&mut tx, company, id, R::STATES.pending).await?;
             finish_refused(tx, &row).await?;

@@ -122,7 +122,11 @@ pub(crate) async fn written(
 }
 
 /// Locks the row in a separate statement, so that the next one reads what others committed before the lock was granted.
-async fn lock_row(conn: &mut PgConnection, company: CompanyId, id: DocumentId) -> Result<(), ApiError> {
+pub(crate) async fn lock_row(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: DocumentId,
+) -> Result<(), ApiError> {
     sqlx::query!(
         "SELECT id FROM docs.documents WHERE company_id = $1 AND id = $2 FOR UPDATE",
         company.as_uuid(),

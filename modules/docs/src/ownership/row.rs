@@ -15,7 +15,7 @@ use crate::admission;
 use crate::documents::new::object;
 use crate::documents::rights::{self, Rights};
 use crate::documents::rules::{DocumentId, State, subject_of, trashed};
-use crate::documents::store::lock_sharing;
+use crate::documents::store::{lock_row, lock_sharing};
 use crate::shares::rules::is_owner;
 use crate::store::subject;
 
@@ -147,6 +147,10 @@ impl TupleRow for Ownership {
 
     fn shown(&self) {}
 
+    async fn lock(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        lock_row(tx.conn(), self.company, self.document).await
+    }
+
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         let former = hand_over(tx, self).await?;
         let mut told = json!({
@@ -186,13 +190,13 @@ impl Ownership {
     }
 }
 
-/// Writes the new owner to the document. The former owner gets a share and an ownership row in `revoking`, whose tuple
+/// Writes the new owner to the document, whose lock the caller holds. The former owner gets a share and an ownership row in `revoking`, whose tuple
 /// is then removed. A former owner whose member row has got another login since, with which the document is shared, gets
 /// no share: that login keeps its own.
 async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiError> {
     let (company, document) = (new.company.as_uuid(), new.document.as_uuid());
     let former = sqlx::query!(
-        "SELECT owner_member_id, owner_label FROM docs.documents WHERE company_id = $1 AND id = $2 FOR UPDATE",
+        "SELECT owner_member_id, owner_label FROM docs.documents WHERE company_id = $1 AND id = $2",
         company,
         document
     )

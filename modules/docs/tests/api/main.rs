@@ -10,6 +10,7 @@
 mod access_requests;
 mod comments;
 mod contract_files;
+mod deadlocks;
 mod deletions;
 mod documents;
 mod folders;
