@@ -9,4 +9,4 @@ pub mod transport;
 pub use address::{MAX_ADDRESS, is_address};
 pub use server::{Security, SmtpUrl};
 pub use settings::{MailSettings, VARIABLES};
-pub use transport::{transport, with_crlf};
+pub use transport::{Transport, with_crlf};

@@ -13,7 +13,7 @@ pub const SMTP_URL: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_SMTP_URL",
     Kind::Secret,
     None,
-    "Mail server: smtps://user:password@host:465 (TLS from the start) or smtp://user:password@host:587 (STARTTLS, which is required; ?tls=none sends in plain text); absent: e-mail waits",
+    "Mail server: smtps://user:password@host:465 (TLS from the start) or smtp://user:password@host:587 (STARTTLS, which is required; ?tls=none sends in plain text); absent: e-mail is tried again as if the server were down, and given up like other deliveries",
 );
 /// Additional authorities for the mail server's certificate.
 pub const SMTP_CA: Variable = Variable::new(

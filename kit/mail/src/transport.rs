@@ -1,46 +1,150 @@
-//! Connections to the mail server, reused for several mails.
+//! Sends mail over SMTP, several mails on a connection.
+//!
+//! A connection is kept only when its last mail was answered to the end. A send that is dropped half-way, at a time
+//! limit for example, closes its connection: the late replies would be taken for those to the next mail, which may be
+//! another company's. lettre's own pool takes such connections back.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
+use lettre::Message;
+use lettre::transport::smtp;
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
-use lettre::transport::smtp::{self, PoolConfig};
-use lettre::{AsyncSmtpTransport, Tokio1Executor};
+use lettre::transport::smtp::response::Response;
+use tokio::time::{Instant, timeout};
 
 use crate::server::Security;
 use crate::settings::MailSettings;
 
 /// Closes an idle connection before the server does (five minutes, RFC 5321).
 const IDLE: Duration = Duration::from_mins(1);
-/// Time limit for one reply of the mail server.
+/// Time limit for connecting, and for the reply that shows that an idle connection still works.
 const REPLY: Duration = Duration::from_secs(10);
 
-/// A transport that connects on demand, with at most `max_connections` connections.
-///
-/// # Errors
-/// One of the operator's certificates is invalid.
-pub fn transport(
-    settings: &MailSettings,
-    max_connections: u32,
-) -> Result<AsyncSmtpTransport<Tokio1Executor>, smtp::Error> {
-    let server = &settings.server;
-    let tls = match server.security {
-        Security::None => Tls::None,
-        Security::StartTls => Tls::Required(tls(settings)?),
-        Security::Implicit => Tls::Wrapper(tls(settings)?),
-    };
-    let pool = PoolConfig::new().max_size(max_connections).idle_timeout(IDLE);
-    let mut transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&server.host)
-        .port(server.port)
-        .tls(tls)
-        .timeout(Some(REPLY))
-        .hello_name(ClientId::Domain(settings.domain.clone()))
-        .pool_config(pool);
-    if let Some((user, password)) = &server.login {
-        transport = transport.credentials(Credentials::new(user.clone(), password.as_str().to_owned()));
+/// Sends mail to the mail server; connects on demand. Cheap to clone.
+#[derive(Clone)]
+pub struct Transport(Arc<Inner>);
+
+struct Inner {
+    host: String,
+    port: u16,
+    security: Security,
+    tls: Option<TlsParameters>,
+    login: Option<Credentials>,
+    hello: ClientId,
+    max_idle: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Connections without a mail, the latest used last.
+    idle: Vec<(AsyncSmtpConnection, Instant)>,
+    /// Whether a task closes the connections that stay idle.
+    has_closer: bool,
+}
+
+impl Transport {
+    /// Keeps at most `max_idle` connections between mails; each concurrent mail has a connection of its own.
+    ///
+    /// # Errors
+    /// One of the operator's certificates is invalid.
+    pub fn new(settings: &MailSettings, max_idle: usize) -> Result<Self, smtp::Error> {
+        let server = &settings.server;
+        let tls = match server.security {
+            Security::None => None,
+            Security::StartTls | Security::Implicit => Some(tls(settings)?),
+        };
+        let login = server.login.as_ref();
+        let login = login.map(|(user, word)| Credentials::new(user.clone(), word.as_str().to_owned()));
+        Ok(Self(Arc::new(Inner {
+            host: server.host.clone(),
+            port: server.port,
+            security: server.security,
+            tls,
+            login,
+            hello: ClientId::Domain(settings.domain.clone()),
+            max_idle,
+            state: Mutex::default(),
+        })))
     }
-    Ok(transport.build())
+
+    /// Sends one mail and returns the server's last reply. Has no time limit of its own after connecting: the caller
+    /// drops it at the end of its time, which closes the connection.
+    ///
+    /// # Errors
+    /// The server cannot be reached, refuses the login or the mail, or breaks off.
+    pub async fn send(&self, mail: &Message) -> Result<Response, smtp::Error> {
+        let mut connection = match self.0.idle().await {
+            Some(connection) => connection,
+            None => self.0.connect().await?,
+        };
+        let reply = connection.send(mail.envelope(), &mail.formatted()).await?;
+        Inner::keep(&self.0, connection);
+        Ok(reply)
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An idle connection that still works. Those that do not are closed.
+    async fn idle(&self) -> Option<AsyncSmtpConnection> {
+        loop {
+            let (mut connection, since) = self.state().idle.pop()?;
+            let works = since.elapsed() < IDLE
+                && timeout(REPLY, connection.test_connected()).await.is_ok_and(|works| works);
+            if works {
+                return Some(connection);
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<AsyncSmtpConnection, smtp::Error> {
+        let from_the_start = self.tls.clone().filter(|_| self.security == Security::Implicit);
+        let server = (self.host.as_str(), self.port);
+        let mut connection =
+            AsyncSmtpConnection::connect_tokio1(server, Some(REPLY), &self.hello, from_the_start, None)
+                .await?;
+        if let (Security::StartTls, Some(tls)) = (self.security, &self.tls) {
+            connection.starttls(tls.clone(), &self.hello).await?;
+        }
+        if let Some(login) = &self.login {
+            connection.auth(DEFAULT_MECHANISMS, login).await?;
+        }
+        Ok(connection)
+    }
+
+    /// Keeps a connection whose mail was answered.
+    fn keep(this: &Arc<Self>, connection: AsyncSmtpConnection) {
+        let mut state = this.state();
+        if connection.has_broken() || state.idle.len() >= this.max_idle {
+            return;
+        }
+        state.idle.push((connection, Instant::now()));
+        if !state.has_closer {
+            state.has_closer = true;
+            tokio::spawn(close_idle(Arc::downgrade(this)));
+        }
+    }
+}
+
+/// Closes connections that stay idle, until there are none.
+async fn close_idle(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(IDLE).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let mut state = inner.state();
+        state.idle.retain(|(_, since)| since.elapsed() < IDLE);
+        if state.idle.is_empty() {
+            state.has_closer = false;
+            return;
+        }
+    }
 }
 
 fn tls(settings: &MailSettings) -> Result<TlsParameters, smtp::Error> {

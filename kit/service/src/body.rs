@@ -35,10 +35,13 @@ impl RawBody {
     /// The body as JSON.
     ///
     /// # Errors
-    /// `BAD_REQUEST` for another content type or for text that is not JSON.
+    /// `BAD_REQUEST` for another content type, no body, or text that is not JSON.
     pub fn json(&self) -> Result<Value, ApiError> {
         if !self.is_json {
             return Err(ApiError::BadRequest("the content type must be application/json".into()));
+        }
+        if self.is_empty() {
+            return Err(ApiError::BadRequest("a body is required: JSON".into()));
         }
         serde_json::from_slice(&self.bytes)
             .map_err(|error| ApiError::BadRequest(format!("the body is not JSON: {error}").into()))

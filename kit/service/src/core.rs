@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::db::{ACQUIRE_TIMEOUT, PoolGauges};
 use crate::fair_share::{FairShare, Turns, Use};
 use crate::readiness::Readiness;
-use crate::{ApiError, AuditedTx, Inside, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
+use crate::{ApiError, AuditedTx, Inside, LongReads, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
 
 /// Maximum number of remembered verified tokens, 32 MB at most: a service sees the same callers again and again, and
 /// forwards a caller's token on its own calls.
@@ -57,6 +57,8 @@ pub struct CoreParts {
     pub readiness: Readiness,
     /// Limits concurrent costly reads.
     pub read_limit: ReadLimit,
+    /// Shares the connections between those who read long texts.
+    pub long_reads: LongReads,
     /// Limits operations that hold a connection while they wait for another service.
     pub(crate) holds: Turns,
     /// Limits the transactions of one caller.
@@ -84,6 +86,7 @@ impl Core {
             holds: Turns::new(half(config.database.max_connections)),
             transactions: share(config.database.max_connections),
             read_limit: ReadLimit::new(half(config.database.max_connections)),
+            long_reads: LongReads::new(half(config.database.max_connections)),
             reads: Reads::of(&pool),
             pool,
             tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),

@@ -10,7 +10,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
 use http::request::Parts;
 
-use crate::fair_share::{Turn, Turns};
+use crate::fair_share::{FairShare, Turn, Turns, Use};
 use crate::{ApiError, Caller, Core, Reader};
 
 /// Most costly reads of one subject, running and queued.
@@ -24,6 +24,33 @@ pub struct ReadLimit(Turns);
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
 pub struct ReadTurn(#[expect(dead_code, reason = "held until the read is over")] Turn);
+
+/// Shares the connections between those who read long texts one by one. One subject has some at a time and waits for the
+/// next; nobody is refused.
+#[derive(Clone, Debug)]
+pub struct LongReads(FairShare);
+
+/// One read of a long text; dropping it lets the subject's next one begin.
+#[derive(Debug)]
+#[must_use = "the read is over when this is dropped"]
+pub struct LongRead(#[expect(dead_code, reason = "held until the read is over")] Use);
+
+impl LongReads {
+    /// Lets each subject have `each` reads at a time.
+    pub(crate) fn new(each: usize) -> Self {
+        Self(FairShare::new(each))
+    }
+
+    /// Waits until the subject may have one more.
+    ///
+    /// # Errors
+    /// 503 when too many subjects read.
+    pub async fn enter(&self, subject: &Subject) -> Result<LongRead, ApiError> {
+        let unavailable = || ApiError::unavailable("read_limit");
+        let entered = self.0.enter(subject.as_str()).await.map_err(|_| unavailable())?;
+        entered.map(LongRead).ok_or_else(unavailable)
+    }
+}
 
 impl ReadLimit {
     /// A limit of `turns` reads at a time, each of another subject.

@@ -42,7 +42,8 @@ pub(crate) struct Gist {
     pub(crate) editors_can_share: bool,
     /// The rights for which the call is decided.
     pub(crate) rights: Rights,
-    /// An interrupted transfer has left an ownership tuple to remove: the caller's own, or anyone's after 10 seconds.
+    /// A transfer has left something to remove: an ownership tuple, the caller's own or anyone's after 10 seconds, or a
+    /// share of the new owner, which another request gave meanwhile.
     is_unfinished: bool,
     /// Shares of the document and of its folders that name the caller's login through a member row.
     shares_with_login: Vec<ShareId>,
@@ -100,8 +101,9 @@ enum Way {
 /// How often a document or folder is looked up until nothing around it is on its way.
 pub(crate) const MAX_LOOKS: usize = 3;
 
-/// How often a call is decided before it is refused, because rights to its document change all the time.
-const MAX_DECISIONS: usize = 3;
+/// How often a call is decided before it is refused, because rights to its document change all the time. Of the calls that
+/// change rights to one document at once, one succeeds after each decision of the others.
+const MAX_DECISIONS: usize = 40;
 
 /// A call that authz has allowed.
 #[derive(Debug)]
@@ -507,7 +509,10 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
                WHERE a.folder_id = d.folder_id ORDER BY a.distance)::text)::uuid AS "folder_rights!",
              EXISTS (SELECT FROM docs.ownerships o
                WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub
-                 AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!",
+                 AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds'))
+               OR EXISTS (SELECT FROM docs.shares s
+                 WHERE s.document_id = d.id AND s.member_id = d.owner_member_id AND s.kc_sub = d.owner_kc_sub
+                   AND s.state = 'active') AS "is_unfinished!",
              ARRAY(
                SELECT o.id FROM docs.ownerships o
                WHERE o.document_id = d.id AND o.company_id = $1 AND o.state = 'pending' AND o.attempts > 0

@@ -128,7 +128,10 @@ fn of_conversations(table: Operations<App>) -> Operations<App> {
     let request = Op::post(requests, "requestAccess", ACCESS_REQUESTS_CREATE);
     table
         .bind(Op::get(comments, "listComments", COMMENTS_READ).of_existing(), comments::http::list)
-        .bind(Op::post(comments, "createComment", COMMENTS_WRITE).of_existing(), comments::http::create)
+        .bind(
+            Op::post(comments, "createComment", COMMENTS_WRITE).of_existing().idempotent(),
+            comments::http::create,
+        )
         .bind(resolve.of_existing(), comments::http::resolve)
         .bind(request.of_existing(), access_requests::http::create)
         .bind(listed.of_existing().or_else(managing(ACCESS_REQUESTS_MANAGE)), access_requests::http::list)

@@ -72,7 +72,7 @@ const MAX_GROUP: usize = 64;
 pub struct Settings {
     /// `PLATFORM_NOTIFICATION_RECOUNT_INTERVAL`.
     pub recount_interval: Duration,
-    /// The mail server and the sender; without them, e-mail waits.
+    /// The mail server and the sender; without them, e-mail is retried and given up.
     pub mail: Option<MailSettings>,
     /// `PLATFORM_NOTIFICATION_RETRY_SECONDS`.
     pub ladder: Steps,

@@ -58,6 +58,11 @@ pub(super) async fn keys(scene: &mut Scene) {
             Call::about(&document).with(json!({})),
             Call::about(&document).with(json!({ "title": "x" })),
         ),
+        (
+            "POST /documents/{documentId}/comments",
+            Call::about(&document).with(json!({ "body": "Keyed" })),
+            Call::about(&document).with(json!({ "body": "Other" })),
+        ),
         ("POST /folders", Call::of(json!({ "name": "Keyed" })), Call::of(json!({ "name": "Other" }))),
     ] {
         let made = scene.expect(Who::Admin, 201, operation, with_key(call.clone(), "first")).await;

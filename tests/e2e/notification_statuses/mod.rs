@@ -26,6 +26,7 @@ async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
     deliveries::dispatch_and_log(&mut scene).await;
     deliveries::replays(&mut scene).await;
     deliveries::health(&mut scene).await;
+    faults::too_many_at_once(&mut scene, |_| "notification.messages, notification.delivery_jobs").await;
     faults::switched_off(&mut scene).await;
     faults::without_its_tables(&mut scene).await;
     faults::without_authz(&mut scene).await;

@@ -35,7 +35,7 @@ impl TwoStore {
         change: &E,
     ) -> Result<E::Row, ApiError> {
         for _ in 0..ROUNDS {
-            let begun = match retried(|| self.begin_exchange(call, id, change)).await? {
+            let begun = match retried(|| Box::pin(self.begin_exchange(call, id, change))).await? {
                 Begun::UnderWay(begun) => begun,
                 Begun::Done(row) => return Ok(row),
             };

@@ -325,7 +325,7 @@ impl TwoStore {
         new: &N,
     ) -> Result<Once<<N::Row as TupleRow>::Shown>, ApiError> {
         for _ in 0..ROUNDS {
-            let (id, begun) = match retried(|| self.begin(call, attempt, new)).await? {
+            let (id, begun) = match retried(|| Box::pin(self.begin(call, attempt, new))).await? {
                 Begun::Row(id, begun) => (id, begun),
                 Begun::Answered(replay) => return Ok(Once::Again(replay)),
             };
@@ -358,7 +358,7 @@ impl TwoStore {
         guard: &impl Guard<R>,
     ) -> Result<R, ApiError> {
         for _ in 0..ROUNDS {
-            let begun = retried(|| self.begin_removal::<R>(call, id, guard)).await?;
+            let begun = retried(|| Box::pin(self.begin_removal::<R>(call, id, guard))).await?;
             if let Some(row) = self.revoked::<R>(call, id, begun).await? {
                 return Ok(row);
             }

@@ -40,7 +40,7 @@ impl TwoStore {
     /// requests change the row for longer than the lock timeout.
     pub async fn withdraw<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<(), ApiError> {
         for _ in 0..ROUNDS {
-            let begun = retried(|| self.begin_withdrawal::<R>(id, withdrawal)).await?;
+            let begun = retried(|| Box::pin(self.begin_withdrawal::<R>(id, withdrawal))).await?;
             match self.taken::<R>(id, withdrawal, begun).await? {
                 Ended::Gone => return Ok(()),
                 Ended::Again => {}

@@ -3,7 +3,7 @@
 use contract::Subject;
 use contract::id::{CompanyId, MemberId};
 use contract::page::{Page, PageRequest};
-use serde_json::Value;
+use serde_json::{Value, json};
 use service::db::on_constraint;
 use service::refusal::conflict;
 use service::{ApiError, AuditEvent, AuditedTx, CompanyTx, page};
@@ -201,7 +201,12 @@ pub(super) async fn is_being_met(tx: &mut CompanyTx, id: AccessRequestId) -> Res
 }
 
 /// Accepts the open requests of the share's member and login for this role or a lower one, with an audit row for each.
-pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> Result<(), ApiError> {
+pub(crate) async fn meet(
+    tx: &mut AuditedTx,
+    share: &Share,
+    role: ShareRole,
+    as_manager: bool,
+) -> Result<(), ApiError> {
     let (Some(document), Some(member)) = (share.target.document(), share.principal.member()) else {
         return Ok(());
     };
@@ -223,7 +228,10 @@ pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> 
     .fetch_all(tx.conn())
     .await?;
     for id in ids {
-        let payload = serde_json::json!({ "accessRequestId": id, "shareId": share.id });
+        let mut payload = json!({ "accessRequestId": id, "shareId": share.id });
+        if let (true, Some(members)) = (as_manager, payload.as_object_mut()) {
+            members.insert("asManager".to_owned(), true.into());
+        }
         tx.record(&AuditEvent {
             company: Some(share.company),
             action: ACCEPTED,

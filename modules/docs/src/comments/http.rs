@@ -2,10 +2,12 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use http::HeaderMap;
 use serde_json::{Value, json};
+use service::idempotency::{self, Done, Key, Once};
 use service::query::both;
 use service::refusal::conflict;
-use service::{ApiError, CompanyCall, Created, Data, Query, UnreadBody};
+use service::{ApiError, CompanyCall, Data, Query, UnreadBody};
 
 use super::rules::{Comment, CommentBody, CommentId, Which};
 use super::store;
@@ -28,18 +30,26 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(app): State<App>,
     call: CompanyCall,
+    headers: HeaderMap,
     body: UnreadBody,
-) -> Result<Created<Comment>, ApiError> {
+) -> Result<Once<Comment>, ApiError> {
     let mut admitted = admission::admit(&app, call).await?;
+    let key = Key::of(&headers)?;
     let CommentBody(body) = body.read().await?.parse()?;
-    let (mut tx, document, _) = admitted.lock(&app).await?;
+    let id = admitted.gist.id.to_string();
+    let canonical = json!({ "body": body });
+    let attempt = key.map(|key| key.attempt(admitted.company, admitted.operation.id, &[&id], &canonical));
+    let (tx, document, _) = admitted.lock(&app).await?;
     if document.state != Stored::Active {
         return Err(trashed());
     }
-    let comment = store::add(&mut tx, &document, &body).await?;
-    let told = json!({ "commentId": comment.id, "version": comment.version });
-    tx.commit("comment.created", document.audit_subject(), told).await?;
-    Ok(Created(comment))
+    idempotency::once(tx, attempt.as_ref(), async |tx| {
+        let comment = store::add(tx, &document, &body).await?;
+        let told = json!({ "commentId": comment.id, "version": comment.version });
+        let event = tx.event("comment.created", document.audit_subject(), told);
+        Ok(Done { resource: Some(comment.id.as_uuid()), answer: comment, event })
+    })
+    .await
 }
 
 pub(crate) async fn resolve(State(app): State<App>, call: CompanyCall) -> Result<Data<Comment>, ApiError> {

@@ -84,6 +84,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let _read = app.core.long_reads.enter(&call.subject).await?;
     let mut admitted = admission::admit(&app, call).await?;
     let (document, content) = admitted.confirmed(&app).await?;
     Ok(uncached(Data(shown(&app, &admitted, document).await?.with_body(content.body))))

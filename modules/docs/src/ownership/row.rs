@@ -152,11 +152,12 @@ impl TupleRow for Ownership {
     }
 
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        let former = hand_over(tx, self).await?;
+        let Former { member, share } = hand_over(tx, self).await?;
         let mut told = json!({
-            "ownerMemberId": { "from": former, "to": self.member }, "owner": { "from": self.owner, "to": self.subject } });
-        if let (true, Some(members)) = (self.as_manager, told.as_object_mut()) {
-            members.insert("asManager".to_owned(), true.into());
+            "ownerMemberId": { "from": member, "to": self.member }, "owner": { "from": self.owner, "to": self.subject } });
+        if let Some(members) = told.as_object_mut() {
+            members.extend(share.map(|id| ("shareId".to_owned(), json!(id))));
+            members.extend(self.as_manager.then(|| ("asManager".to_owned(), true.into())));
         }
         Ok(self.event("ownership.transferred", told))
     }
@@ -190,10 +191,17 @@ impl Ownership {
     }
 }
 
+/// The former owner of a document.
+struct Former {
+    member: MemberId,
+    /// The share that the former owner is left with.
+    share: Option<Uuid>,
+}
+
 /// Writes the new owner to the document, whose lock the caller holds. The former owner gets a share and an ownership row in `revoking`, whose tuple
 /// is then removed. A former owner whose member row has got another login since, with which the document is shared, gets
 /// no share: that login keeps its own.
-async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiError> {
+async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<Former, ApiError> {
     let (company, document) = (new.company.as_uuid(), new.document.as_uuid());
     let former = sqlx::query!(
         "SELECT owner_member_id, owner_label FROM docs.documents WHERE company_id = $1 AND id = $2",
@@ -216,12 +224,13 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
     .execute(tx.conn())
     .await?;
     let actor = tx.actor().to_owned();
-    sqlx::query!(
+    let share = sqlx::query_scalar!(
         "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, member_id, kc_sub, label, role, state,
            granted_by)
          VALUES ($1, $2, $3, 'member', $4, $5, $6, 'editor', 'active', $7)
          ON CONFLICT (document_id, member_id) WHERE member_id IS NOT NULL
-           DO UPDATE SET role = 'editor', next_role = NULL, state = 'active' WHERE shares.kc_sub = excluded.kc_sub",
+           DO UPDATE SET role = 'editor', next_role = NULL, state = 'active' WHERE shares.kc_sub = excluded.kc_sub
+         RETURNING id",
         Uuid::now_v7(),
         company,
         document,
@@ -230,7 +239,7 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
         former.owner_label,
         actor
     )
-    .execute(tx.conn())
+    .fetch_optional(tx.conn())
     .await?;
     sqlx::query!(
         "INSERT INTO docs.ownerships(id, company_id, document_id, kc_sub, member_id, label, state)
@@ -245,7 +254,7 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
     )
     .execute(tx.conn())
     .await?;
-    Ok(former.owner_member_id.into())
+    Ok(Former { member: former.owner_member_id.into(), share })
 }
 
 /// Whether a document of this owner's names another member row than this one. The answer holds only for the moment.

@@ -31,7 +31,7 @@ use super::rules::{Share, ShareId, ShareRole, Shown, Target};
 use super::store::{self, Grantee};
 use crate::App;
 
-/// The actor of the worker's audit rows.
+/// The actor in the audit rows of removed shares, whoever comes upon them.
 const ACTOR: &str = "system:relinked-shares";
 /// The reason in the audit rows of removed shares and declined requests.
 pub(crate) const REASON: &str = "MEMBER_RELINKED";
@@ -223,7 +223,12 @@ impl TupleRow for Relinked {
 
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         store::hold_target(tx, &self.share).await?;
-        store::set_revoked(tx, &self.share, Some(REASON)).await
+        self.rejecting(tx).await
+    }
+
+    /// The caller whose request comes upon the share did not ask for its removal.
+    async fn rejecting(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::set_revoked(tx, &self.share, ACTOR, Some(REASON)).await
     }
 
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {

@@ -93,7 +93,7 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     }
 
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        access_requests::store::meet(tx, &self.0, self.0.role).await?;
+        access_requests::store::meet(tx, &self.0, self.0.role, AS_MANAGER).await?;
         Ok(self.event("share.created", self.0.told(AS_MANAGER)))
     }
 
@@ -103,7 +103,8 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     }
 
     async fn rejecting(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        store::set_revoked(tx, &self.0, None).await
+        let actor = tx.actor().to_owned();
+        store::set_revoked(tx, &self.0, &actor, None).await
     }
 
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
@@ -119,7 +120,7 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
         let role = self.0.next_role.ok_or_else(|| ApiError::internal("a role change without a next role"))?;
         store::set_role(tx.conn(), &self.0, role).await?;
         store::rights_changed(tx, &self.0).await?;
-        access_requests::store::meet(tx, &self.0, role).await?;
+        access_requests::store::meet(tx, &self.0, role, AS_MANAGER).await?;
         let mut told = self.0.told(AS_MANAGER);
         if let Some(members) = told.as_object_mut() {
             members.insert("role".to_owned(), json!({ "from": self.0.role, "to": role }));

@@ -313,9 +313,9 @@ pub(super) async fn set_role(
 pub(super) async fn set_revoked(
     tx: &mut AuditedTx,
     share: &Share,
+    actor: &str,
     reason: Option<&str>,
 ) -> Result<(), ApiError> {
-    let actor = tx.actor().to_owned();
     sqlx::query!(
         "UPDATE docs.shares SET revoked_by = $3, revoked_for = $4 WHERE company_id = $1 AND id = $2",
         share.company.as_uuid(),

@@ -24,6 +24,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let _read = app.core.long_reads.enter(&call.subject).await?;
     let admitted = admission::admit(&app, call).await?;
     let found = store::find(&app.core.pool, &admitted, number(&admitted)?).await?;
     Ok(uncached(Data(found.ok_or_else(unknown)?)))

@@ -47,6 +47,10 @@ async fn a_request_is_made_once_seen_by_those_who_share_and_met_by_a_share() {
     assert_eq!(read.data()["myRole"], "editor");
     let twice = decide(&world, 1, &document, &raise, "decline").await;
     assert_eq!((twice.status, twice.code()), (409, "ACCESS_REQUEST_DECIDED"));
+    let audit = world.module.audit().await;
+    let accepted = audit.iter().filter(|row| row["action"] == "access_request.accepted");
+    let by_manager: Vec<&Value> = accepted.map(|row| &row["payload"]["asManager"]).collect();
+    assert_eq!(by_manager, [&Value::Null, &json!(true)]);
 }
 
 #[tokio::test]

@@ -52,3 +52,34 @@ async fn the_longest_comment_fits_and_one_past_it_does_not() {
     assert_eq!(write("ä".repeat(10_001)).await.wrong_fields(), ["body length"]);
     assert_eq!(write(" ".to_owned()).await.wrong_fields(), ["body blank"]);
 }
+
+#[tokio::test]
+async fn one_key_makes_one_comment() {
+    let world = World::of(4).await;
+    let (document, other) = (world.document(1, "Plan").await, world.document(1, "Other").await);
+    assert_eq!(world.share(1, &document, 2, "commenter").await.status, 201);
+    let write = async |who, document: &str, text: &str| {
+        let tail = format!("/documents/{document}/comments");
+        world.ask_keyed(who, "POST", &tail, Some(json!({ "body": text })), Some("once")).await
+    };
+    let made = write(2, &document, "Why?").await;
+    let again = write(2, &document, "Why?").await;
+    assert_eq!((made.status, again.status, id(&again)), (201, 201, id(&made)), "{}", again.text);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    for (document, text) in [(&document, "When?"), (&other, "Why?")] {
+        let reused = write(1, document, text).await;
+        assert_eq!(reused.status, 201, "control: another caller's key: {}", reused.text);
+        let reused = write(1, document, "Who?").await;
+        assert_eq!((reused.status, reused.code()), (422, "IDEMPOTENCY_KEY_REUSED"), "{}", reused.text);
+        sqlx::query("DELETE FROM docs.idempotency_keys WHERE actor = 'subject-1'")
+            .execute(&world.module.database.owner_pool())
+            .await
+            .expect("the key is free");
+    }
+    let listed = world.on(1, "GET", &document, "/comments", None).await;
+    assert_eq!(listed.data()["total"], 2);
+    let share = world.on(1, "GET", &document, "/shares", None).await.data()[0]["id"].clone();
+    let tail = format!("/shares/{}", share.as_str().expect("an id"));
+    assert_eq!(world.on(1, "DELETE", &document, &tail, None).await.status, 200);
+    assert_eq!(write(2, &document, "Why?").await.status, 403, "a stored answer is for those who may comment");
+}

@@ -1,4 +1,5 @@
-//! Transactions that wait for each other: none do in settling a transfer, and those that others provoke are repeated.
+//! Calls that wait for each other. None do in settling a transfer; a deadlock that others provoke is repeated; changes of
+//! one document's rights all succeed, and one person's reads leave connections for others.
 
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -64,4 +65,52 @@ async fn a_deadlock_after_a_first_commit_is_tried_again() {
     let expected =
         ["document.created", "ownership.member_changed", "ownership.transferred", "ownership.ended"];
     assert_eq!(actions, expected, "each once");
+}
+
+#[tokio::test]
+async fn changes_of_one_documents_rights_at_once_all_succeed() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    let set = |access: &'static str| {
+        world.on(1, "PUT", &document, "/access", Some(json!({ "generalAccess": access })))
+    };
+    for _ in 0..5 {
+        let all =
+            ["company_view", "company_edit", "restricted", "company_edit", "company_view", "restricted"];
+        for reply in futures_util::future::join_all(all.map(set)).await {
+            assert_eq!(reply.status, 200, "{}", reply.text);
+        }
+    }
+}
+
+/// The module has five connections.
+#[tokio::test]
+async fn one_persons_reads_of_long_texts_leave_connections_for_others() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    assert_eq!(world.share(1, &document, 2, "viewer").await.status, 201);
+    let mut other = world.module.database.owner_pool().begin().await.expect("a transaction");
+    hold(&mut other, "LOCK TABLE docs.documents IN ACCESS EXCLUSIVE MODE".to_owned())
+        .await
+        .expect("the table");
+    let read = |who: usize, tail: &'static str| world.on(who, "GET", &document, tail, None);
+    let many = async {
+        let tails = ["", "/versions/1", "", "/versions/1", "", "/versions/1", "", "/versions/1"];
+        futures_util::future::join_all(tails.map(|tail| read(1, tail))).await
+    };
+    let one = async {
+        waiting(&world, 2).await;
+        read(2, "").await
+    };
+    let counted = async {
+        waiting(&world, 3).await;
+        let all = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let count = world.count(all).await;
+        other.rollback().await.expect("the table is free");
+        count
+    };
+    let (many, one, count) = tokio::join!(many, one, counted);
+    assert_eq!(count, 3, "two of the first person's, one of the second's");
+    assert!(many.iter().chain([&one]).all(|reply| reply.status == 200));
 }

@@ -36,8 +36,8 @@ async fn the_old_login_of_a_row_opens_nothing_on_its_next_request_and_an_unchang
     let audit = world.module.audit().await;
     let last = audit.last().expect("an audit row");
     assert_eq!(
-        (&last["action"], &last["payload"]["reason"]),
-        (&json!("share.deleted"), &json!("MEMBER_RELINKED"))
+        (&last["action"], &last["actor"], &last["payload"]["reason"]),
+        (&json!("share.deleted"), &json!("system:relinked-shares"), &json!("MEMBER_RELINKED"))
     );
     let new = world.people[2].member;
     let again =

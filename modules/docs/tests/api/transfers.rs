@@ -41,6 +41,10 @@ async fn the_new_owner_has_everything_and_the_former_one_an_editors_share() {
     let expected =
         ["document.created", "share.created", "ownership.transferred", "share.deleted", "ownership.ended"];
     assert_eq!(world.actions(&format!("document:{document}")).await, expected);
+    let shares = world.on(2, "GET", &document, "/shares", None).await;
+    let audit = world.module.audit().await;
+    let told = audit.iter().find(|row| row["action"] == "ownership.transferred").expect("a row");
+    assert_eq!(told["payload"]["shareId"], shares.data()[0]["id"], "the former owner's");
     let back = transfer(&world, 0, &document, 1).await;
     assert_eq!(back.status, 200, "{}", back.text);
     assert_eq!(
@@ -351,4 +355,21 @@ async fn a_transfer_whose_outcome_nobody_learnt_is_settled_by_the_next_request()
         let other = transfer(&world, owner, &document, 3).await;
         assert_eq!(other.status, 200, "it is over: {}", other.text);
     }
+}
+
+/// A share whose outcome is unknown becomes active when its receiver owns the document already.
+#[tokio::test]
+async fn a_share_of_the_new_owner_that_comes_after_the_transfer_is_removed_by_the_next_request() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    world.fail(&[Fault::LostAfter]);
+    assert_eq!(world.share(1, &document, 2, "editor").await.status, 503);
+    assert_eq!(transfer(&world, 1, &document, 2).await.status, 200);
+    sweep(&world).await;
+    let owners = "SELECT count(*) FROM docs.shares WHERE kc_sub = 'subject-2'";
+    assert_eq!(world.count(owners).await, 1, "control: nothing has looked at the document since");
+    assert_eq!(shared_with(&world, 2, &document).await, [(json!(world.people[1].member), json!("editor"))]);
+    assert_eq!(world.count(owners).await, 0);
+    assert_eq!(differences(&world, &document).await, [""; 0]);
+    assert!(world.may_read(2, &document).await && world.may_read(1, &document).await);
 }

@@ -17,6 +17,7 @@ pub(crate) async fn list(
     let state = query.optional_word("state", DeliveryState::WORDS);
     let (state, channel) = service::query::both(state, query.optional_id("channelId"))?;
     let page = query.page()?;
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     Ok(Data(list::list(&app.core.pool, &permit, Filter { state, channel }, page).await?))
 }
 

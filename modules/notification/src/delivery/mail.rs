@@ -1,25 +1,25 @@
-//! E-mail over SMTP with lettre: one recipient per mail, on pooled connections.
+//! E-mail over SMTP: one recipient per mail.
 
 use std::time::{Duration, SystemTime};
 
-use ::mail::{MailSettings, is_address, with_crlf};
+use ::mail::{MailSettings, Transport, is_address, with_crlf};
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp;
-use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use lettre::{Address, Message};
 
 use super::DeliveryId;
 use super::outcome::{self, Outcome};
 use crate::messages::rules::MailPayload;
 
-/// Most connections to the mail server; each carries many mails.
-const MAX_CONNECTIONS: u32 = 4;
+/// Most connections to the mail server between mails; each carries many.
+const MAX_IDLE: usize = 4;
 /// How long sending one mail may take; it must fit into the lease.
 const TOTAL: Duration = Duration::from_secs(30);
 
 /// Sends mail.
 pub(crate) struct Mailer {
-    transport: AsyncSmtpTransport<Tokio1Executor>,
+    transport: Transport,
     from: Mailbox,
     domain: String,
 }
@@ -30,14 +30,14 @@ impl Mailer {
     /// # Errors
     /// The operator's CA certificate cannot be parsed.
     pub(crate) fn new(settings: &MailSettings) -> Result<Self, smtp::Error> {
-        let transport = ::mail::transport(settings, MAX_CONNECTIONS)?;
+        let transport = Transport::new(settings, MAX_IDLE)?;
         Ok(Self { transport, from: settings.from.clone(), domain: settings.domain.clone() })
     }
 
     /// Sends one mail. Every attempt of a job sends the same headers and text.
     pub(crate) async fn send(&self, id: DeliveryId, to: &str, payload: &MailPayload) -> Outcome {
         let Some(mail) = self.mail(id, to, payload) else { return Outcome::dead(None, "malformed_target") };
-        match tokio::time::timeout(TOTAL, self.transport.send(mail)).await {
+        match tokio::time::timeout(TOTAL, self.transport.send(&mail)).await {
             Ok(Ok(response)) => Outcome::done(Some(u16::from(response.code()))),
             Ok(Err(error)) => failed(id, &error),
             Err(_) => Outcome::again(None, outcome::SMTP_TIMEOUT),

@@ -76,6 +76,7 @@ pub(crate) fn start(
     let queue = queue::Deliveries {
         core: parts.core.for_workers(),
         org: parts.org.clone(),
+        authz: parts.authz.clone(),
         outbox: outbox.clone(),
         outbound: outbound.clone(),
         sealer: sealer.clone(),

@@ -50,17 +50,21 @@ impl Outcome {
 pub const CHANNEL_DELETED: &str = "channel_deleted";
 /// The channel is disabled: pending jobs are delivered when it is enabled again.
 pub const CHANNEL_DISABLED: &str = "channel_disabled";
-/// The members who subscribed with this address have left the company.
+/// Those who subscribed with this address have left the company, or their accounts are suspended.
 pub const MEMBER_LEFT: &str = "member_left";
+/// The address is no longer the channel's or a subscriber's.
+pub const UNSUBSCRIBED: &str = "unsubscribed";
 /// org cannot say whether they have left.
 pub const ORG_UNAVAILABLE: &str = "org_unavailable";
+/// authz cannot say whether their accounts are suspended.
+pub const AUTHZ_UNAVAILABLE: &str = "authz_unavailable";
 /// The receiver is gone for good, so its channel is disabled.
 pub const GONE: &str = "gone";
 /// An internal error of the platform.
 pub const INTERNAL: &str = "internal";
 /// The signing secret is missing or cannot be opened.
 pub const SECRET_UNAVAILABLE: &str = "secret_unavailable";
-/// No mail server is configured; mail waits.
+/// No mail server is configured; mail is retried.
 pub const SMTP_NOT_CONFIGURED: &str = "smtp_not_configured";
 /// The mail server refused the platform's login.
 pub const SMTP_LOGIN: &str = "smtp_login";
@@ -73,10 +77,12 @@ pub const SMTP_TIMEOUT: &str = "smtp_timeout";
 #[must_use]
 pub fn is_the_platforms(class: &str) -> bool {
     const BROKEN: [&str; 2] = [Broken::Panic.as_str(), Broken::LeaseLost.as_str()];
-    const OWN: [&str; 8] = [
+    const OWN: [&str; 10] = [
         INTERNAL,
         MEMBER_LEFT,
+        UNSUBSCRIBED,
         ORG_UNAVAILABLE,
+        AUTHZ_UNAVAILABLE,
         SECRET_UNAVAILABLE,
         SMTP_NOT_CONFIGURED,
         SMTP_LOGIN,

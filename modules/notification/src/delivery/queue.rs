@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use contract::id::CompanyId;
 use serde_json::json;
+use service::clients::authz::AuthzClient;
 use service::clients::org::OrgClient;
 use service::outbound::OutboundClient;
 use service::workers::{
@@ -19,8 +20,8 @@ use uuid::Uuid;
 use super::DeliveryId;
 use super::mail::Mailer;
 use super::meter::Meter;
-use super::outcome::{self, CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, Outcome};
-use super::recipient;
+use super::outcome::{self, CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, Outcome, UNSUBSCRIBED};
+use super::recipient::{Recipients, Unknown};
 use super::store::{self, AttemptRow};
 use super::webhook::Attempt;
 use crate::app::{Outbox, system};
@@ -42,6 +43,7 @@ const SUCCESS: &str = "success";
 pub(super) struct Deliveries {
     pub(super) core: Core,
     pub(super) org: OrgClient,
+    pub(super) authz: AuthzClient,
     pub(super) outbox: Outbox,
     pub(super) outbound: OutboundClient,
     pub(super) sealer: Sealer,
@@ -172,13 +174,13 @@ impl Deliveries {
             match self.sealer.open(job.company(), channel, sealed) {
                 Ok(secret) => secrets.push(secret),
                 Err(error) => {
-                    tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries wait");
+                    tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries are retried");
                     return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
                 }
             }
         }
         if secrets.is_empty() {
-            tracing::error!(%channel, "a webhook has no signing secret; its deliveries wait");
+            tracing::error!(%channel, "a webhook has no signing secret; its deliveries are retried");
             return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
         }
         let attempt = Attempt {
@@ -196,14 +198,13 @@ impl Deliveries {
     }
 
     async fn mail(&self, lease: &Lease, job: &Job) -> Outcome {
-        match recipient::has_left(&self.core.pool, &self.org, job.company(), lease.key.into(), &job.target)
-            .await
-        {
-            Ok(false) => {}
-            Ok(true) => return Outcome::dead(None, MEMBER_LEFT),
-            Err(error) => {
-                tracing::warn!(id = %lease.id, ?error, "cannot determine whether a subscriber has left");
-                return Outcome::again(None, outcome::ORG_UNAVAILABLE);
+        let recipients = Recipients { pool: &self.core.pool, org: &self.org, authz: &self.authz };
+        match recipients.gone(job.company(), lease.key.into(), &job.target).await {
+            Ok(None) => {}
+            Ok(Some(why)) => return Outcome::dead(None, why),
+            Err(Unknown { class, error }) => {
+                tracing::warn!(id = %lease.id, ?error, "cannot determine whether a mail has a recipient");
+                return Outcome::again(None, class);
             }
         }
         let Some(mailer) = &self.mailer else { return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED) };
@@ -229,7 +230,7 @@ impl Deliveries {
         let row = row(lease, ended, self.core.clock.now());
         let class = if is_deleted { Some(CHANNEL_DELETED) } else { row.class };
         // Without an attempt there is no row and nothing to count.
-        let untried = [CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT];
+        let untried = [CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, UNSUBSCRIBED];
         let was_tried = row.class.is_none_or(|class| !untried.contains(&class));
         if was_tried {
             store::keep_attempt(tx, &row).await?;

@@ -3,7 +3,7 @@
 use contract::id::{CompanyId, MemberId};
 use service::workers::Lease;
 use service::{ApiError, CompanyTx};
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -127,26 +127,51 @@ pub(super) async fn explain(tx: &mut CompanyTx, job: Uuid, class: &str) -> Resul
     Ok(())
 }
 
-/// Lists the members who subscribe to a channel with this address, unless it is the channel's own; at most as many as
-/// one look-up in org takes.
-pub(super) async fn subscribers_at(
-    db: impl PgExecutor<'_>,
+/// Who subscribes to a channel.
+#[derive(Debug)]
+pub(super) struct Subscriber {
+    pub(super) member: MemberId,
+    /// The login that subscribed; `None` if the subscription is older than this column.
+    pub(super) login: Option<String>,
+}
+
+/// Whose address a mail goes to.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// The channel's own.
+    Own,
+    /// That of these subscribers; of none any more if there are none.
+    Of(Vec<Subscriber>),
+}
+
+/// Finds whose address of a channel this is; at most as many subscribers as one look-up in org takes.
+pub(super) async fn standing(
+    pool: &PgPool,
     company: CompanyId,
     channel: ChannelId,
     address: &str,
-) -> sqlx::Result<Vec<MemberId>> {
-    let found = sqlx::query_scalar!(
-        "SELECT member_id FROM notification.subscriptions
-         WHERE company_id = $1 AND channel_id = $2 AND lower(email) = $3 AND NOT EXISTS (
-           SELECT FROM notification.channels WHERE id = $2 AND lower(target) = $3)
-         ORDER BY member_id LIMIT 200",
+) -> sqlx::Result<Standing> {
+    let is_own = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM notification.channels
+             WHERE company_id = $1 AND id = $2 AND lower(target) = $3) AS "own!""#,
+        company.as_uuid(),
+        channel.as_uuid(),
+        address
+    );
+    if is_own.fetch_one(pool).await? {
+        return Ok(Standing::Own);
+    }
+    let found = sqlx::query!(
+        "SELECT member_id, kc_sub FROM notification.subscriptions
+         WHERE company_id = $1 AND channel_id = $2 AND lower(email) = $3 ORDER BY member_id LIMIT 200",
         company.as_uuid(),
         channel.as_uuid(),
         address
     )
-    .fetch_all(db)
+    .fetch_all(pool)
     .await?;
-    Ok(found.into_iter().map(Into::into).collect())
+    let subscriber = |member: Uuid, login| Subscriber { member: member.into(), login };
+    Ok(Standing::Of(found.into_iter().map(|row| subscriber(row.member_id, row.kc_sub)).collect()))
 }
 
 /// Whether a channel is deleted.

@@ -25,6 +25,7 @@ pub(crate) async fn list(
 ) -> Result<Data<Page<Message>>, ApiError> {
     let page = query.page()?;
     let sees = sees(&app, &permit).await?;
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     Ok(Data(list::list(&app.core.pool, &permit, sees, page).await?))
 }
 

@@ -98,7 +98,8 @@ async fn rows(
            SELECT c.id FROM notification.channels c WHERE c.company_id = $1 AND c.kind = 'in_app'
             UNION
            SELECT s.channel_id FROM notification.subscriptions s
-            WHERE s.company_id = $1 AND s.member_id = $5 AND s.email IS NOT NULL) ",
+            WHERE s.company_id = $1 AND s.member_id = $5 AND s.email IS NOT NULL
+              AND coalesce(s.kc_sub, $4) = $4) ",
         "SELECT sum(counted.n)::bigint FROM seen CROSS JOIN LATERAL (
            SELECT count(*) AS n FROM notification.messages m WHERE m.channel_id = seen.id) AS counted",
         "AND (channel_id IN (SELECT seen.id FROM seen)) IS TRUE",

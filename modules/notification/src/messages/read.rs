@@ -54,6 +54,7 @@ pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Data<M
 
 pub(crate) async fn count(State(app): State<App>, permit: Permit) -> Result<Data<Unread>, ApiError> {
     let sees = sees(&app, &permit).await?;
+    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let found = store::unread(&app.core.pool, &permit, sees, MAX_COUNTED + 1).await?;
     Ok(Data(Unread { count: found.min(MAX_COUNTED), has_more: found > MAX_COUNTED }))
 }

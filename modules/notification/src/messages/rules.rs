@@ -5,8 +5,8 @@ use contract::fields::{Fields, FromBody, Text};
 use contract::id::{CompanyId, MemberId};
 use serde::{Deserialize, Serialize};
 use service::ApiError;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 use crate::channels::rules::ChannelId;
 
@@ -132,10 +132,11 @@ impl FromBody for ReadAllBody {
     }
 }
 
-/// Reads a timestamp in RFC 3339.
+/// Reads a timestamp in RFC 3339, which must lie before the year 10000 in UTC as well.
 pub(crate) fn moment(fields: &mut Fields<'_>, name: &str) -> Option<OffsetDateTime> {
     let text = fields.text(name, Text::line(MAX_MOMENT))?;
     let read = OffsetDateTime::parse(&text, &Rfc3339).ok();
+    let read = read.and_then(|at| at.checked_to_offset(UtcOffset::UTC));
     read.or_else(|| fields.refuse(name, "date-time", "a moment such as 2026-11-22T09:30:00.000Z"))
 }
 

@@ -3,7 +3,7 @@
 use contract::id::CompanyId;
 use service::{ApiError, CompanyTx, Permit};
 use sqlx::PgPool;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use super::publish::{Jobs, Origin, Through, job_ids};
@@ -67,7 +67,7 @@ pub(super) async fn find(
     Ok(Some((row.message(permit.company), kind)))
 }
 
-/// Whether a member subscribes to a channel.
+/// Whether the caller subscribes to a channel as this member.
 pub(super) async fn is_subscribed(
     pool: &PgPool,
     permit: &Permit,
@@ -76,10 +76,12 @@ pub(super) async fn is_subscribed(
 ) -> Result<bool, ApiError> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM notification.subscriptions
-           WHERE company_id = $1 AND channel_id = $2 AND member_id = $3 AND email IS NOT NULL) AS "found!""#,
+           WHERE company_id = $1 AND channel_id = $2 AND member_id = $3 AND email IS NOT NULL
+             AND coalesce(kc_sub, $4) = $4) AS "found!""#,
         permit.company.as_uuid(),
         channel.as_uuid(),
-        member
+        member,
+        permit.subject.as_str()
     )
     .fetch_one(pool)
     .await?;
@@ -253,7 +255,8 @@ pub(super) async fn unread(pool: &PgPool, permit: &Permit, sees: Sees, limit: i6
                SELECT c.id FROM notification.channels c WHERE c.company_id = $1 AND c.kind = 'in_app'
                UNION ALL
                SELECT s.channel_id FROM notification.subscriptions s
-               WHERE s.company_id = $1 AND s.member_id = $3 AND s.email IS NOT NULL))
+               WHERE s.company_id = $1 AND s.member_id = $3 AND s.email IS NOT NULL
+               AND coalesce(s.kc_sub, $4) = $4))
                AND NOT EXISTS (SELECT FROM notification.message_reads r WHERE r.message_id = m.id AND r.kc_sub = $4)
              LIMIT $5) AS unread"#,
         permit.company.as_uuid(),
@@ -267,8 +270,8 @@ pub(super) async fn unread(pool: &PgPool, permit: &Permit, sees: Sees, limit: i6
     Ok(count)
 }
 
-/// Records that the caller has read all messages that the caller sees and that were created no later than `before`,
-/// oldest first, up to `limit`; returns how many were unread.
+/// Records that the caller has read all messages that the caller sees and whose creation time, as answers show it, is no
+/// later than `before`; oldest first, up to `limit`. Returns how many were unread.
 pub(super) async fn mark_all(
     tx: &mut CompanyTx,
     sees: Sees,
@@ -276,21 +279,24 @@ pub(super) async fn mark_all(
     limit: i64,
 ) -> Result<u64, ApiError> {
     let (company, actor) = (tx.company(), tx.actor().to_owned());
+    // Answers cut times to milliseconds.
+    let end = before.truncate_to_millisecond().saturating_add(Duration::MILLISECOND);
     let done = sqlx::query!(
         "INSERT INTO notification.message_reads(message_id, kc_sub)
          SELECT m.id, $4 FROM notification.messages m
-         WHERE m.company_id = $1 AND m.created_at <= $5 AND ($2::bool OR m.channel_id IN (
+         WHERE m.company_id = $1 AND m.created_at < $5 AND ($2::bool OR m.channel_id IN (
            SELECT c.id FROM notification.channels c WHERE c.company_id = $1 AND c.kind = 'in_app'
            UNION ALL
            SELECT s.channel_id FROM notification.subscriptions s
-           WHERE s.company_id = $1 AND s.member_id = $3 AND s.email IS NOT NULL))
+           WHERE s.company_id = $1 AND s.member_id = $3 AND s.email IS NOT NULL
+               AND coalesce(s.kc_sub, $4) = $4))
            AND NOT EXISTS (SELECT FROM notification.message_reads r WHERE r.message_id = m.id AND r.kc_sub = $4)
          ORDER BY m.created_at, m.id LIMIT $6 ON CONFLICT DO NOTHING",
         company.as_uuid(),
         sees.is_all(),
         sees.member(),
         actor,
-        before,
+        end,
         limit
     )
     .execute(tx.conn())

@@ -21,15 +21,16 @@ pub(super) async fn kind_of(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<
     Ok(kind.map(|kind| Kind::of_word(&kind)).transpose()?)
 }
 
-/// Reads a member's subscription, locked until the transaction ends.
+/// Reads the caller's subscription as this member, locked until the transaction ends; `None` too for that of another
+/// login, which the member row had before.
 pub(super) async fn lock(
     tx: &mut CompanyTx,
     channel: ChannelId,
     member: MemberId,
 ) -> Result<Option<Subscription>, ApiError> {
-    let company = tx.company();
+    let (company, actor) = (tx.company(), tx.actor().to_owned());
     let row = sqlx::query!(
-        "SELECT email, updated_at FROM notification.subscriptions
+        "SELECT email, updated_at, kc_sub FROM notification.subscriptions
          WHERE company_id = $1 AND channel_id = $2 AND member_id = $3 FOR UPDATE",
         company.as_uuid(),
         channel.as_uuid(),
@@ -37,25 +38,29 @@ pub(super) async fn lock(
     )
     .fetch_optional(tx.conn())
     .await?;
-    Ok(row.map(|row| subscription(company, channel, member, row.email, row.updated_at)))
+    let own = row.filter(|row| row.kc_sub.as_ref() == Some(&actor));
+    Ok(own.map(|row| subscription(company, channel, member, row.email, row.updated_at)))
 }
 
-/// Inserts or updates a member's subscription.
+/// Inserts or updates the caller's subscription as this member.
 pub(super) async fn save(
     tx: &mut CompanyTx,
     channel: ChannelId,
     member: MemberId,
     email: Option<&str>,
 ) -> Result<Subscription, ApiError> {
-    let company = tx.company();
+    let (company, actor) = (tx.company(), tx.actor().to_owned());
     let row = sqlx::query!(
-        "INSERT INTO notification.subscriptions(company_id, channel_id, member_id, email) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (channel_id, member_id) DO UPDATE SET email = excluded.email, updated_at = now()
+        "INSERT INTO notification.subscriptions(company_id, channel_id, member_id, email, kc_sub)
+         VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (channel_id, member_id) DO UPDATE
+           SET email = excluded.email, kc_sub = excluded.kc_sub, updated_at = now()
          RETURNING email, updated_at",
         company.as_uuid(),
         channel.as_uuid(),
         member.as_uuid(),
-        email
+        email,
+        actor
     )
     .fetch_one(tx.conn())
     .await?;

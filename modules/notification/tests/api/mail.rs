@@ -6,7 +6,8 @@ use testkit::{Mail, ModuleApi, SmtpReceiver, Step, TestAuthority};
 
 use crate::serve;
 use crate::support::{
-    attempted, attempts, be_member, channel, counted, dispatch, id, jobs, leave_company, settled,
+    attempted, attempts, be_member, channel, counted, directory, dispatch, id, jobs, know_members,
+    leave_company, settled,
 };
 
 /// The default settings with this mail server.
@@ -258,6 +259,67 @@ async fn a_member_who_left_the_company_gets_no_mail_of_a_subscription_any_more()
         waits.iter().all(|job| job["class"] == "org_unavailable"),
         "without org's answer it waits: {waits:?}"
     );
+}
+
+/// A row that has lost its login or has another one, and a login whose account is suspended, get no mail.
+#[tokio::test]
+async fn a_subscription_is_the_logins_that_set_it() {
+    let (module, server) = start_plain().await;
+    let app = channel(&module, "app", "in_app", None).await;
+    be_member(&module);
+    let tail = format!("/channels/{app}/subscription");
+    assert_eq!(module.ask("PUT", &tail, Some(json!({ "email": "me@example.com" }))).await.status, 200);
+    let end = async || {
+        publish(&module, &app, "s", "b").await;
+        let ends = settled(&module).await;
+        let last = ends.last().expect("a job").clone();
+        json!([last["state"], last["class"]])
+    };
+    assert_eq!(end().await, json!(["done", null]), "control");
+    for login in [None, Some("somebody-else")] {
+        know_members(&module, Vec::new(), login);
+        assert_eq!(end().await, json!(["dead", "member_left"]), "{login:?}");
+    }
+    be_member(&module);
+    assert_eq!(end().await, json!(["done", null]), "the login is back");
+    let suspended =
+        json!({ "data": { "held": false, "reason": "USER_LIFECYCLE_DISABLED", "evidence": null } });
+    module.authz.answer("GET", &directory(&module), 200, suspended);
+    assert_eq!(end().await, json!(["dead", "member_left"]));
+    assert_eq!(server.mails().len(), 2);
+    module.authz.close("GET", &directory(&module));
+    publish(&module, &app, "s", "b").await;
+    let waits = attempted_again(&module).await;
+    assert_eq!(waits.len(), 1);
+    assert_eq!(waits[0]["class"], "authz_unavailable");
+}
+
+/// A mail that waits is not sent to an address that its subscriber has left; the channel's own address stays.
+#[tokio::test]
+async fn a_waiting_mail_ends_with_the_subscription() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    be_member(&module);
+    let tail = format!("/channels/{team}/subscription");
+    let subscribe = async |email: Value| {
+        assert_eq!(module.ask("PUT", &tail, Some(json!({ "email": email }))).await.status, 200);
+    };
+    subscribe(json!("old@example.com")).await;
+    server.answer(Step::Recipient, 451, "later");
+    publish(&module, &team, "s", "b").await;
+    assert_eq!(attempted_again(&module).await.len(), 2, "both wait");
+    subscribe(json!("new@example.com")).await;
+    server.behave(Step::Recipient);
+    dispatch(&module).await;
+    let ends = settled(&module).await;
+    let end = |target: &str| {
+        let job = ends.iter().find(|job| job["target"] == target).expect("its job");
+        json!([job["state"], job["class"]])
+    };
+    assert_eq!(end("old@example.com"), json!(["dead", "unsubscribed"]));
+    assert_eq!(end("team@example.com"), json!(["done", null]));
+    let to: Vec<String> = server.mails().into_iter().flat_map(|mail| mail.to).collect();
+    assert_eq!(to, ["team@example.com"]);
 }
 
 /// Returns the jobs that wait for another attempt, once each has had its first.

@@ -62,16 +62,19 @@ async fn unread_messages_are_counted_and_all_are_marked_at_once() {
     assert_eq!(unread().await["count"], 2, "a member counts what a member sees");
     module
         .execute(format!(
-            "UPDATE notification.messages SET created_at = '2026-01-01T00:00:00Z' WHERE id = '{first}'"
+            "UPDATE notification.messages SET created_at = '2026-01-01T00:00:00.000999Z' WHERE id = '{first}'"
         ))
         .await;
+    let shown = json!("2026-01-01T00:00:00.000Z");
+    assert_eq!(module.ask("GET", &format!("/messages/{first}"), None).await.data()["createdAt"], shown);
     let mark = async |before: &Value| {
         let reply = module.ask("POST", "/messages/read-all", Some(json!({ "before": before }))).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         reply.data()["marked"].clone()
     };
-    assert_eq!(mark(&json!("2026-01-01T00:00:00Z")).await, 1, "at the moment itself");
-    assert_eq!(mark(&json!("2026-01-01T00:00:00Z")).await, 0);
+    assert_eq!(mark(&json!("2025-12-31T23:59:59.999Z")).await, 0, "control: the millisecond before");
+    assert_eq!(mark(&shown).await, 1, "at the moment itself");
+    assert_eq!(mark(&shown).await, 0);
     assert_eq!(unread().await["count"], 1);
     assert_eq!(mark(&json!("2999-01-01T00:00:00+02:00")).await, 1);
     assert_eq!(unread().await["count"], 0);
@@ -79,7 +82,14 @@ async fn unread_messages_are_counted_and_all_are_marked_at_once() {
     assert_eq!(marks, 2, "nothing marked, nothing audited");
     module.hold(&["member", "editor"]);
     assert_eq!(unread().await["count"], 1, "what only an editor sees was not marked");
-    for bad in [json!({}), json!({ "before": "yesterday" }), json!({ "before": "2026-11-22" })] {
+    let last = json!({ "before": "9999-12-31T23:59:59.999Z" });
+    assert_eq!(module.ask("POST", "/messages/read-all", Some(last)).await.status, 200, "the last moment");
+    for bad in [
+        json!({}),
+        json!({ "before": "yesterday" }),
+        json!({ "before": "2026-11-22" }),
+        json!({ "before": "9999-12-31T23:59:59.999-00:01" }),
+    ] {
         let reply = module.ask("POST", "/messages/read-all", Some(bad)).await;
         assert_eq!(reply.wrong_fields().len(), 1);
     }

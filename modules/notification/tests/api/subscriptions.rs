@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::start;
-use crate::support::{actions, be_member, channel, reason};
+use crate::support::{actions, be_member, channel, id, reason};
 
 #[tokio::test]
 async fn a_subscription_is_set_changed_and_ended_and_repeating_changes_nothing() {
@@ -66,4 +66,36 @@ async fn what_a_subscription_may_not_be() {
         format!("{}@{}.{}.{}.example", "a".repeat(64), "b".repeat(63), "c".repeat(63), "d".repeat(53));
     assert_eq!(longest.len(), 254);
     assert_eq!(ask(&id, json!({ "email": longest })).await.status, 200, "at the limit");
+}
+
+/// The member row was linked to another login, whose subscription this was, and then to the caller's.
+#[tokio::test]
+async fn the_subscription_of_another_login_is_not_the_callers() {
+    let module = start().await;
+    let mail = channel(&module, "mail", "email", None).await;
+    let message = json!({ "channelId": mail, "subjectLine": "s", "body": "b" });
+    let message = id(&module.ask("POST", "/messages", Some(message)).await);
+    module.hold(&["member"]);
+    be_member(&module);
+    let tail = format!("/channels/{mail}/subscription");
+    let subscribe = async || module.ask("PUT", &tail, Some(json!({ "email": "a@example.com" }))).await;
+    let seen = async || {
+        let listed = module.ask("GET", "/messages", None).await.data()["total"].clone();
+        let unread = module.ask("GET", "/messages/unread-count", None).await.data()["count"].clone();
+        let shown = module.ask("GET", &format!("/messages/{message}"), None).await.status;
+        (listed, unread, shown)
+    };
+    let first = subscribe().await.data().clone();
+    assert_eq!(seen().await, (json!(1), json!(1), 200), "control");
+    let set = async |login: &str| {
+        module.execute(format!("UPDATE notification.subscriptions SET kc_sub = {login}")).await;
+    };
+    set("NULL").await;
+    assert_eq!(seen().await, (json!(1), json!(1), 200), "one that is older than the column");
+    set("'somebody-else'").await;
+    assert_eq!(seen().await, (json!(0), json!(0), 403));
+    let all = json!({ "before": "2999-01-01T00:00:00Z" });
+    assert_eq!(module.ask("POST", "/messages/read-all", Some(all)).await.data()["marked"], 0);
+    assert_ne!(subscribe().await.data()["updatedAt"], first["updatedAt"], "it is set anew");
+    assert_eq!(seen().await, (json!(1), json!(1), 200));
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
+use testkit::module::SUBJECT;
 use testkit::{ModuleApi, Recorded, Reply, Stub};
 use uuid::Uuid;
 
@@ -160,15 +161,28 @@ pub(crate) fn be_member(module: &ModuleApi) -> Uuid {
     member
 }
 
-/// Makes org know everyone as an active member except these: the first as inactive, the others not at all.
+/// Makes org know everyone as an active member except these: the first as inactive, the others not at all. All have the
+/// caller's login, whose account is open.
 pub(crate) fn leave_company(module: &ModuleApi, left: Vec<Uuid>) {
+    know_members(module, left, Some(SUBJECT));
+    let open = json!({ "data": { "held": true, "reason": "ALLOWED", "evidence": null } });
+    module.authz.answer("GET", &directory(module), 200, open);
+}
+
+/// The path of authz's answer whether the company is open to a subject.
+pub(crate) fn directory(module: &ModuleApi) -> String {
+    format!("/internal/authz/directory/{}/*", module.company)
+}
+
+/// The same, with this login.
+pub(crate) fn know_members(module: &ModuleApi, left: Vec<Uuid>, login: Option<&'static str>) {
     let path = format!("/internal/org/companies/{}/lookup", module.company);
     module.org.answer_with("POST", &path, move |request| {
         let asked = request.body["memberIds"].as_array().cloned().unwrap_or_default();
         let known = asked.into_iter().filter(|id| left.iter().skip(1).all(|gone| *id != json!(gone)));
         let shown = known.map(|id| {
             let is_active = left.first().is_none_or(|gone| id != json!(gone));
-            json!({ "id": id, "displayName": "x", "email": null, "isActive": is_active, "kcSub": null })
+            json!({ "id": id, "displayName": "x", "email": null, "isActive": is_active, "kcSub": login })
         });
         (200, json!({ "data": { "members": shown.collect::<Vec<_>>(), "positions": [], "groups": [] } }))
     });

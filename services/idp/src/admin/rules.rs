@@ -63,6 +63,8 @@ pub(crate) fn moment(params: &Params, name: &str) -> Result<Option<OffsetDateTim
         Ok(millis) => of_millis(millis),
         Err(_) => Date::parse(text, &Iso8601::DATE).ok().map(|day| day.midnight().assume_utc()),
     };
+    // The database's timestamps begin in 4713 BC.
+    let moment = moment.filter(|moment| moment.year() >= 0);
     moment.map(Some).ok_or_else(|| format!("{name} must be a day (2026-11-03) or milliseconds since 1970"))
 }
 

@@ -17,18 +17,18 @@ pub(crate) mod worker;
 
 use std::sync::Arc;
 
+use lettre::Message;
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp;
-use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use mail::MailSettings;
 use time::Duration;
 use uuid::Uuid;
 
 use text::Letter;
 
-/// Most connections to the mail server.
-const MAX_CONNECTIONS: u32 = 2;
+/// Most connections to the mail server between e-mails.
+const MAX_IDLE: usize = 2;
 
 /// The purpose of an e-mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Kind {
 pub(crate) struct Mailer(Arc<Sender>);
 
 struct Sender {
-    transport: AsyncSmtpTransport<Tokio1Executor>,
+    transport: mail::Transport,
     from: Mailbox,
     domain: String,
 }
@@ -107,7 +107,7 @@ impl Mailer {
     /// # Errors
     /// The operator's CA certificate is invalid.
     pub(crate) fn new(settings: &MailSettings) -> Result<Self, smtp::Error> {
-        let transport = mail::transport(settings, MAX_CONNECTIONS)?;
+        let transport = mail::Transport::new(settings, MAX_IDLE)?;
         let (from, domain) = (settings.from.clone(), settings.domain.clone());
         Ok(Self(Arc::new(Sender { transport, from, domain })))
     }
@@ -131,7 +131,7 @@ impl Mailer {
             .header(ContentType::TEXT_PLAIN)
             .body(mail::with_crlf(&letter.body))
             .map_err(|error| malformed(&error))?;
-        transport.send(message).await?;
+        transport.send(&message).await?;
         Ok(())
     }
 }

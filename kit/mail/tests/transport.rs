@@ -1,0 +1,91 @@
+//! Connections to the mail server: kept after a whole exchange, closed after a broken one.
+
+#![expect(clippy::expect_used, reason = "a broken premise fails the test that has it")]
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use lettre::Message;
+use mail::{MailSettings, SmtpUrl, Transport};
+use testkit::{SmtpReceiver, Step};
+
+/// Longest wait for the server.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn mail_to(to: &str) -> Message {
+    let message = Message::builder().from("a@example.com".parse().expect("an address"));
+    message.to(to.parse().expect("an address")).body(format!("for {to}")).expect("a mail")
+}
+
+fn transport(server: &SmtpReceiver) -> Transport {
+    let url = format!("smtp://{}?tls=none", server.address());
+    let settings = MailSettings {
+        server: SmtpUrl::parse(&url).expect("a URL"),
+        authorities: Vec::new(),
+        from: "a@example.com".parse().expect("an address"),
+        domain: "platform.example".to_owned(),
+    };
+    Transport::new(&settings, 4).expect("no certificates")
+}
+
+fn count(server: &SmtpReceiver, verb: &str) -> usize {
+    server.commands().iter().filter(|command| command.starts_with(verb)).count()
+}
+
+#[tokio::test]
+async fn a_connection_carries_several_mails() {
+    let server = SmtpReceiver::start().await;
+    let transport = transport(&server);
+    for n in 1..=3 {
+        transport.send(&mail_to("b@example.com")).await.expect("sent");
+        assert_eq!((count(&server, "EHLO"), count(&server, "NOOP")), (1, n - 1));
+    }
+    assert_eq!(server.mails().len(), 3);
+}
+
+/// The late replies to the first mail must not be taken for those to the second.
+#[tokio::test]
+async fn a_mail_that_was_given_up_takes_its_connection_along() {
+    let server = SmtpReceiver::start().await;
+    let transport = transport(&server);
+    transport.send(&mail_to("b@example.com")).await.expect("sent");
+    server.hang(Step::Recipient);
+    let mail = mail_to("hold@example.com");
+    {
+        let mut sending = pin!(transport.send(&mail));
+        let asked = poll_fn(|context| {
+            let early = sending.as_mut().poll(context);
+            assert!(early.is_pending(), "the server answers nothing");
+            if count(&server, "RCPT TO:<hold") == 1 {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        });
+        tokio::time::timeout(PATIENCE, asked).await.expect("the server was asked");
+    }
+    server.behave(Step::Recipient);
+    let before = (count(&server, "EHLO"), count(&server, "NOOP"));
+    transport.send(&mail_to("c@example.com")).await.expect("sent");
+    assert_eq!(
+        (count(&server, "EHLO"), count(&server, "NOOP")),
+        (before.0 + 1, before.1),
+        "a new connection"
+    );
+    let to: Vec<String> = server.mails().into_iter().flat_map(|mail| mail.to).collect();
+    assert_eq!(to, ["b@example.com", "c@example.com"]);
+}
+
+#[tokio::test]
+async fn a_refused_mail_leaves_no_connection_and_a_closed_one_is_replaced() {
+    let server = SmtpReceiver::start().await;
+    let transport = transport(&server);
+    transport.send(&mail_to("b@example.com")).await.expect("sent");
+    server.answer(Step::Recipient, 550, "no such user");
+    assert!(transport.send(&mail_to("b@example.com")).await.is_err());
+    server.behave(Step::Recipient);
+    transport.send(&mail_to("b@example.com")).await.expect("sent");
+    assert_eq!(count(&server, "EHLO"), 2);
+}
