@@ -79,7 +79,7 @@ async fn a_mail_that_was_given_up_takes_its_connection_along() {
 }
 
 #[tokio::test]
-async fn a_refused_mail_leaves_no_connection_and_a_closed_one_is_replaced() {
+async fn a_refused_mail_leaves_no_connection() {
     let server = SmtpReceiver::start().await;
     let transport = transport(&server);
     transport.send(&mail_to("b@example.com")).await.expect("sent");

@@ -25,8 +25,8 @@ pub struct ReadLimit(Turns);
 #[must_use = "the read is over when this is dropped"]
 pub struct ReadTurn(#[expect(dead_code, reason = "held until the read is over")] Turn);
 
-/// Shares the connections between those who read long texts one by one. One subject has some at a time and waits for the
-/// next; nobody is refused.
+/// Shares the connections between the subjects that read long texts one by one. Each subject has a few reads at a time;
+/// further ones wait instead of being refused.
 #[derive(Clone, Debug)]
 pub struct LongReads(FairShare);
 

@@ -101,8 +101,8 @@ enum Way {
 /// How often a document or folder is looked up until nothing around it is on its way.
 pub(crate) const MAX_LOOKS: usize = 3;
 
-/// How often a call is decided before it is refused, because rights to its document change all the time. Of the calls that
-/// change rights to one document at once, one succeeds after each decision of the others.
+/// How often a call is decided before it is refused because the rights to its document keep changing. When several calls
+/// change them at once, one succeeds per round of decisions.
 const MAX_DECISIONS: usize = 40;
 
 /// A call that authz has allowed.

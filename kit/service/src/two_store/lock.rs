@@ -159,15 +159,12 @@ impl Locked {
 
     /// Begins the transaction that settles the row, on the connection that holds its lock.
     pub(super) async fn begin<R: TupleRow>(
-        mut self,
+        self,
         core: &Core,
         call: &CompanyCall,
         row: &R,
     ) -> Result<AuditedTx, ApiError> {
-        let mut tx =
-            self.transaction(core, call.caller.subject.as_str(), Some(call.correlation.as_str())).await?;
-        row.lock(&mut tx).await?;
-        Ok(tx)
+        self.begin_as(core, call.caller.subject.as_str(), Some(call.correlation.as_str()), row).await
     }
 
     /// The same with another actor.
@@ -178,20 +175,11 @@ impl Locked {
         correlation: Option<&str>,
         row: &R,
     ) -> Result<AuditedTx, ApiError> {
-        let mut tx = self.transaction(core, actor, correlation).await?;
-        row.lock(&mut tx).await?;
-        Ok(tx)
-    }
-
-    async fn transaction(
-        &mut self,
-        core: &Core,
-        actor: &str,
-        correlation: Option<&str>,
-    ) -> Result<AuditedTx, ApiError> {
         let conn = self.conn.take().ok_or_else(lost)?;
         let tx = Transaction::begin(conn, None).await?;
-        Ok(AuditedTx::new(tx, core.name, actor, correlation))
+        let mut tx = AuditedTx::new(tx, core.name, actor, correlation);
+        row.lock(&mut tx).await?;
+        Ok(tx)
     }
 
     /// Counts an attempt and commits it at once: an operation that takes the row after a crash must know that authz may

@@ -198,9 +198,9 @@ struct Former {
     share: Option<Uuid>,
 }
 
-/// Writes the new owner to the document, whose lock the caller holds. The former owner gets a share and an ownership row in `revoking`, whose tuple
-/// is then removed. A former owner whose member row has got another login since, with which the document is shared, gets
-/// no share: that login keeps its own.
+/// Writes the new owner to the document, whose lock the caller holds. The former owner gets a share and an ownership row
+/// in `revoking`, whose tuple is then removed. A former owner whose member row has got another login since, with which the
+/// document is shared, gets no share: that login keeps its own.
 async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<Former, ApiError> {
     let (company, document) = (new.company.as_uuid(), new.document.as_uuid());
     let former = sqlx::query!(

@@ -31,7 +31,7 @@ use super::rules::{Share, ShareId, ShareRole, Shown, Target};
 use super::store::{self, Grantee};
 use crate::App;
 
-/// The actor in the audit rows of removed shares, whoever comes upon them.
+/// The actor in the audit rows of removed shares, whether the worker or a request removes them.
 const ACTOR: &str = "system:relinked-shares";
 /// The reason in the audit rows of removed shares and declined requests.
 pub(crate) const REASON: &str = "MEMBER_RELINKED";

@@ -22,14 +22,14 @@ async fn a_transfer_that_is_settled_waits_for_the_document_before_it_holds_its_r
     assert_eq!(world.on(1, "POST", &document, "/transfer", Some(body)).await.status, 503);
     let mut other = world.module.database.owner_pool().begin().await.expect("a transaction");
     let held = format!("SELECT FROM docs.documents WHERE id = '{document}' FOR UPDATE");
-    hold(&mut other, held).await.expect("nobody has the document");
+    hold(&mut other, held).await.expect("the document is free");
     let mut settled = Box::pin(sweep(&world));
     tokio::select! {
         () = &mut settled => panic!("the document was not awaited"),
         () = waiting(&world, 1) => {}
     }
     let row = format!("SELECT FROM docs.ownerships WHERE document_id = '{document}' FOR UPDATE NOWAIT");
-    hold(&mut other, row).await.expect("nobody has the row");
+    hold(&mut other, row).await.expect("the row is free");
     other.rollback().await.expect("both are free");
     settled.await;
     let owned = format!(
@@ -52,7 +52,7 @@ async fn a_deadlock_after_a_first_commit_is_tried_again() {
     // PostgreSQL must abort the request's transaction, not this one.
     hold(&mut other, "SET LOCAL deadlock_timeout = '1min'".to_owned()).await.expect("the superuser may");
     let row = format!("SELECT FROM docs.ownerships WHERE document_id = '{document}' FOR UPDATE");
-    hold(&mut other, row).await.expect("nobody has the row");
+    hold(&mut other, row).await.expect("the row is free");
     let circle = async {
         waiting(&world, 1).await;
         let held = format!("SELECT FROM docs.documents WHERE id = '{document}' FOR UPDATE");

@@ -1,6 +1,6 @@
 //! Checks whether a mail still has a recipient. A subscription is the login's that set it, and ends when that login
-//! unsubscribes, with the membership and with the login's account. org and authz are asked when the mail is sent, not when it is published, because
-//! retries go on for days.
+//! unsubscribes, with the membership and with the login's account. org and authz are asked when the mail is sent, not
+//! when it is published, because retries go on for days.
 
 use contract::id::CompanyId;
 use contract::{CorrelationId, Subject};
@@ -27,9 +27,9 @@ pub(super) struct Unknown {
 }
 
 impl Recipients<'_> {
-    /// Why nobody may get the mail any more: the address is neither the channel's own nor a subscriber's
+    /// Why the mail must not be sent any more: the address is neither the channel's own nor a subscriber's
     /// ([`UNSUBSCRIBED`]), or only that of subscribers who no longer read the channel ([`MEMBER_LEFT`]): no active member
-    /// with the login that subscribed, or the login's account is suspended. `None` if somebody may.
+    /// with the login that subscribed, or the login's account is suspended. `None` if it may be sent.
     pub(super) async fn gone(
         &self,
         company: CompanyId,

@@ -276,7 +276,7 @@ async fn a_subscription_is_the_logins_that_set_it() {
         json!([last["state"], last["class"]])
     };
     assert_eq!(end().await, json!(["done", null]), "control");
-    for login in [None, Some("somebody-else")] {
+    for login in [None, Some("another-login")] {
         know_members(&module, Vec::new(), login);
         assert_eq!(end().await, json!(["dead", "member_left"]), "{login:?}");
     }

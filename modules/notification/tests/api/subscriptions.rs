@@ -92,7 +92,7 @@ async fn the_subscription_of_another_login_is_not_the_callers() {
     };
     set("NULL").await;
     assert_eq!(seen().await, (json!(1), json!(1), 200), "one that is older than the column");
-    set("'somebody-else'").await;
+    set("'another-login'").await;
     assert_eq!(seen().await, (json!(0), json!(0), 403));
     let all = json!({ "before": "2999-01-01T00:00:00Z" });
     assert_eq!(module.ask("POST", "/messages/read-all", Some(all)).await.data()["marked"], 0);

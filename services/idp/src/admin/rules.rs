@@ -354,9 +354,15 @@ mod tests {
     fn a_moment_is_a_day_or_milliseconds() {
         let day = moment(&params("dateFrom=2026-11-03"), "dateFrom");
         assert_eq!(day, Ok(Some(datetime!(2026-11-03 00:00 UTC))));
+        assert!(moment(&params("dateFrom=-62167219200000"), "dateFrom").is_ok(), "the year 0");
         let millis = moment(&params("dateFrom=1500"), "dateFrom");
         assert_eq!(millis, Ok(Some(datetime!(1970-01-01 00:00:01.5 UTC))));
-        for bad in ["dateFrom=yesterday", "dateFrom=2026-13-01", "dateFrom=9223372036854775807"] {
+        for bad in [
+            "dateFrom=yesterday",
+            "dateFrom=2026-13-01",
+            "dateFrom=9223372036854775807",
+            "dateFrom=-62167219200001",
+        ] {
             assert!(moment(&params(bad), "dateFrom").is_err(), "{bad}");
         }
     }
