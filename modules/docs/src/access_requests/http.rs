@@ -111,6 +111,13 @@ async fn meet<const AS_MANAGER: bool>(
     if let Some(share) = &present {
         store::check_login(&app.core.pool, admitted.company, request.id, share.kc_sub.as_ref()).await?;
     }
+    let present = match present {
+        Some(share) => {
+            let store = admitted.two_store(app);
+            Some(shares::http::finished::<AS_MANAGER>(&store, admitted, share, request.role).await?)
+        }
+        None => None,
+    };
     match present {
         Some(share) if share.role >= request.role && share.next_role.is_none() => {
             // Another call has given this role meanwhile without accepting the request, so accept it now.

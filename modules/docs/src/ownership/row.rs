@@ -1,9 +1,9 @@
 //! Implements `TupleRow` for `docs.ownerships`, which holds a new owner until the tuple is granted and a former owner
 //! until the tuple is removed. The current owner is in `docs.documents`.
 
-use contract::Subject;
 use contract::grants::Tuple;
 use contract::id::{CompanyId, MemberId};
+use contract::{Principal, Subject};
 use serde_json::{Value, json};
 use service::refusal::conflict;
 use service::two_store::{BrokenOff, NewRow, TupleRow};
@@ -11,13 +11,13 @@ use service::{ApiError, AuditEvent, AuditedTx};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use crate::admission;
 use crate::documents::new::object;
 use crate::documents::rights::{self, Rights};
 use crate::documents::rules::{DocumentId, State, subject_of, trashed};
 use crate::documents::store::{lock_row, lock_sharing};
-use crate::shares::rules::is_owner;
+use crate::shares::rules::{MAX_SHARES, Target, is_owner, too_many_shares};
 use crate::store::subject;
+use crate::{admission, shares};
 
 /// A new or former owner of a document.
 #[derive(Clone, Debug)]
@@ -67,6 +67,9 @@ impl NewRow for NewOwner {
             return Err(in_progress());
         }
         admission::check_rights(self.rights, found.rights)?;
+        if found.transfer_to.is_none() {
+            self.check_room(tx).await?;
+        }
         sqlx::query!(
             "UPDATE docs.documents SET transfer_to = $3 WHERE company_id = $1 AND id = $2",
             company.as_uuid(),
@@ -90,6 +93,17 @@ impl NewRow for NewOwner {
             self.as_manager
         );
         Ok(row.fetch_one(tx.conn()).await?)
+    }
+}
+
+impl NewOwner {
+    /// Checks that the document has room for the share that the present owner keeps; the new owner's is removed.
+    async fn check_room(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        let target = Target::Document(self.document);
+        let shares = shares::store::count(tx.conn(), self.company, target).await?;
+        let principal = Principal::Member(self.member);
+        let absorbed = shares::store::of_principal(tx.conn(), self.company, target, principal).await?;
+        if shares - i64::from(absorbed.is_some()) >= MAX_SHARES { Err(too_many_shares()) } else { Ok(()) }
     }
 }
 

@@ -9,7 +9,7 @@ use service::two_store::TwoStore;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
 use super::new::NewShare;
-use super::row::{Acted, ChangeRole};
+use super::row::{Acted, ChangeRole, FinishRole};
 use super::rules::{
     CreateBody, Right, RoleBody, Share, ShareId, ShareRole, Shown, Target, ambiguous, not_linked,
     unknown_principal,
@@ -214,7 +214,7 @@ pub(crate) async fn of_path(app: &App, call: &CompanyCall, target: Target) -> Re
     store::find_of(&app.core.pool, call.company, target, id).await?.ok_or_else(unknown)
 }
 
-/// Changes the role of a share.
+/// Changes the role of a share; an interrupted change to another role is finished first.
 pub(crate) async fn change<const AS_MANAGER: bool>(
     app: &App,
     store: &TwoStore,
@@ -226,9 +226,25 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
     right.level.check(share.role)?;
     right.level.check(role)?;
     relinked::settle_member(app, call, share.target, share.principal).await?;
+    let share = finished::<AS_MANAGER>(store, call, share, role).await?;
     let change = ChangeRole::<AS_MANAGER> { role, right };
     let changed = store.exchange(call, share.id.as_uuid(), &change).await?;
     Ok(changed.0)
+}
+
+/// Finishes an interrupted change of the share to any role but this one, and returns the share as it is then.
+pub(crate) async fn finished<const AS_MANAGER: bool>(
+    store: &TwoStore,
+    call: &CompanyCall,
+    share: Share,
+    role: ShareRole,
+) -> Result<Share, ApiError> {
+    match share.next_role {
+        Some(next) if next != role => {
+            Ok(store.exchange(call, share.id.as_uuid(), &FinishRole::<AS_MANAGER>(next)).await?.0)
+        }
+        _ => Ok(share),
+    }
 }
 
 /// Renders the share with the principal's current name.
@@ -280,7 +296,7 @@ pub(crate) async fn take<const AS_MANAGER: bool>(
     right.level.check(share.role)?;
     let id = share.id.as_uuid();
     if let Some(next) = share.next_role {
-        app.two_store().exchange(call, id, &ChangeRole::<AS_MANAGER> { role: next, right }).await?;
+        app.two_store().exchange(call, id, &FinishRole::<AS_MANAGER>(next)).await?;
     }
     Ok(app.two_store().remove_guarded::<Acted<AS_MANAGER>>(call, id, &right).await?.0)
 }

@@ -1,14 +1,14 @@
 //! Creates shares. The conditions are checked again under the lock of the document or folder, which access changes take
 //! as well.
 
-use serde_json::{Value, json};
-use service::refusal::{broken, conflict};
+use serde_json::Value;
+use service::refusal::conflict;
 use service::two_store::NewRow;
 use service::{ApiError, AuditedTx};
 use uuid::Uuid;
 
 use super::row::Acted;
-use super::rules::{MAX_SHARES, Right, Share, Target, is_owner};
+use super::rules::{MAX_SHARES, Right, Share, Target, is_owner, too_many_shares};
 use super::store;
 use crate::documents::rules::{State, trashed};
 use crate::{documents, folders};
@@ -39,8 +39,7 @@ impl<const AS_MANAGER: bool> NewRow for NewShare<AS_MANAGER> {
             return if resumed { Ok(found.id.as_uuid()) } else { Err(exists()) };
         }
         if store::count(tx.conn(), share.company, share.target).await? >= MAX_SHARES {
-            let details = json!({ "maxShares": MAX_SHARES });
-            return Err(broken("TOO_MANY_SHARES", "at most 200 shares", details));
+            return Err(too_many_shares());
         }
         // The lock keeps others from adding a share meanwhile; the unique index is only a backstop.
         store::insert(tx.conn(), share, "pending").await?;

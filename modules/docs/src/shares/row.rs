@@ -158,6 +158,22 @@ impl<const AS_MANAGER: bool> Exchange for ChangeRole<AS_MANAGER> {
     }
 }
 
+/// Finishes an interrupted change to this role; does nothing if the share has been settled since it was read.
+#[derive(Clone)]
+pub(super) struct FinishRole<const AS_MANAGER: bool>(pub(super) ShareRole);
+
+impl<const AS_MANAGER: bool> Exchange for FinishRole<AS_MANAGER> {
+    type Row = Acted<AS_MANAGER>;
+
+    async fn begin(&self, _row: &Self::Row, _tx: &mut AuditedTx) -> Result<bool, ApiError> {
+        Ok(false)
+    }
+
+    fn is_under_way(&self, row: &Self::Row) -> bool {
+        row.0.next_role == Some(self.0)
+    }
+}
+
 impl<const AS_MANAGER: bool> Guard<Acted<AS_MANAGER>> for Right {
     /// Locks the document, as access changes do.
     async fn admit(&self, row: &Acted<AS_MANAGER>, tx: &mut AuditedTx) -> Result<(), ApiError> {

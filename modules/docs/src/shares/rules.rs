@@ -260,6 +260,11 @@ pub(crate) fn not_linked() -> ApiError {
     broken("MEMBER_NOT_LINKED", "the member has no login", Value::Null)
 }
 
+/// 422 `TOO_MANY_SHARES`.
+pub(crate) fn too_many_shares() -> ApiError {
+    broken("TOO_MANY_SHARES", "at most 200 shares", json!({ "maxShares": MAX_SHARES }))
+}
+
 /// 422 `PRINCIPAL_IS_OWNER`.
 pub(crate) fn is_owner() -> ApiError {
     broken("PRINCIPAL_IS_OWNER", "the member is the owner", Value::Null)

@@ -206,7 +206,7 @@ pub(crate) async fn find_of(
 }
 
 /// Finds a principal's share of a target in any state, with the state's word.
-pub(super) async fn of_principal(
+pub(crate) async fn of_principal(
     conn: &mut PgConnection,
     company: CompanyId,
     target: Target,
@@ -230,7 +230,7 @@ pub(super) async fn of_principal(
 }
 
 /// The number of shares of a target, in any state.
-pub(super) async fn count(
+pub(crate) async fn count(
     conn: &mut PgConnection,
     company: CompanyId,
     target: Target,

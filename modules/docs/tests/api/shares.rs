@@ -168,8 +168,6 @@ async fn a_change_that_breaks_off_is_finished_by_its_repetition_or_by_the_remova
                 let faults = [vec![Fault::None; nth], vec![fault]].concat();
                 world.fail(&faults);
                 assert_eq!(world.on(1, "PUT", &document, &tail, change()).await.status, 503);
-                let other = world.on(1, "PUT", &document, &tail, Some(json!({ "role": "commenter" }))).await;
-                assert_eq!((other.status, other.code()), (409, "CONFLICT"), "one change at a time");
                 if nth == 0 {
                     let taken = world.on(1, "DELETE", &document, &tail, None).await;
                     assert_eq!(taken.status, 200, "{}", taken.text);
@@ -178,6 +176,37 @@ async fn a_change_that_breaks_off_is_finished_by_its_repetition_or_by_the_remova
                 }
                 assert_eq!(world.on(1, "PUT", &document, &tail, change()).await.status, 200);
                 assert_eq!(shares_of(&world, &document), [tuple(&document, to, "user:subject-2")]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_to_another_role_finishes_the_one_that_broke_off_first() {
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
+        for nth in 0..2 {
+            for (from, to) in [("viewer", "editor"), ("editor", "viewer")] {
+                let world = World::of(4).await;
+                let document = world.document(1, "Plan").await;
+                let share = id(&world.share(1, &document, 2, from).await);
+                let tail = format!("/shares/{share}");
+                world.fail(&[vec![Fault::None; nth], vec![fault]].concat());
+                let broken = world.on(1, "PUT", &document, &tail, Some(json!({ "role": to }))).await;
+                assert_eq!(broken.status, 503, "control: {}", broken.text);
+                let other = world.on(1, "PUT", &document, &tail, Some(json!({ "role": "commenter" }))).await;
+                assert_eq!(
+                    (other.status, &other.data()["role"]),
+                    (200, &json!("commenter")),
+                    "{}",
+                    other.text
+                );
+                assert_eq!(shares_of(&world, &document), [tuple(&document, "commenter", "user:subject-2")]);
+                let audit = world.module.audit().await;
+                let roles: Vec<&Value> = audit[2..].iter().map(|row| &row["payload"]["role"]).collect();
+                assert_eq!(
+                    roles,
+                    [&json!({ "from": from, "to": to }), &json!({ "from": to, "to": "commenter" })]
+                );
             }
         }
     }
