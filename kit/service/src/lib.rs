@@ -78,7 +78,7 @@ pub use path::PathParams;
 pub use permit::{Feature, ObjectPermit, Permit, Permits, SubjectPermit, SystemPermit};
 pub use pseudonym::{name_digest, pseudonymise};
 pub use query::Query;
-pub use read_limit::{Asker, LongRead, LongReads, ReadLimit, ReadTurn};
+pub use read_limit::{Asker, InTurn, LongRead, LongReads, ReadLimit, ReadTurn};
 pub use reads::Reads;
 pub use reply::{Created, Data};
 pub use serve::{ServeError, serve};

@@ -2,9 +2,13 @@
 //! refused (429). A service runs a few at a time, one per subject, so that however many are queued, the next subject
 //! waits for at most one read of each other subject. Authorization decisions never pass through here.
 //!
+//! A read takes its turn before its caller is decided ([`InTurn`]): a right that is taken away while it waits opens
+//! nothing.
+//!
 //! A service's own questions are exempt: they stand for many subjects, whose requests were bounded where they entered.
 
 use std::convert::Infallible;
+use std::ops::Deref;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
@@ -78,6 +82,38 @@ impl ReadLimit {
             Reader::Insider => Ok(None),
             Reader::Subject(caller) => self.enter(&caller.subject).await.map(Some),
         }
+    }
+}
+
+/// What an extractor decides about a costly read, such as a [`Permit`](crate::Permit), once the caller's turn has come. The
+/// turn ends when this is dropped.
+#[derive(Debug)]
+pub struct InTurn<P> {
+    decided: P,
+    #[expect(dead_code, reason = "held until the read is over")]
+    turn: ReadTurn,
+}
+
+impl<P> Deref for InTurn<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.decided
+    }
+}
+
+impl<S, P> FromRequestParts<S> for InTurn<P>
+where
+    S: Send + Sync,
+    P: FromRequestParts<S, Rejection = ApiError>,
+    Core: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let turn = Core::from_ref(state).read_limit.enter(&caller.subject).await?;
+        Ok(Self { decided: P::from_request_parts(parts, state).await?, turn })
     }
 }
 

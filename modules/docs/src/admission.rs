@@ -5,8 +5,9 @@
 //! A right may be taken away after it was decided by and before it is used. Every such change of the document or of a
 //! folder around it (a share removed or changed, access, `editorsCanShare`, the owner, the place) changes the document's
 //! [`Rights`] before it is answered. The decision is made for one state of them, read before authz is asked. It is compared
-//! where the row is read next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), and with the text
-//! before it is shown ([`Admitted::confirmed`]). If it differs, the call is decided again.
+//! where the row is read next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), with the text
+//! before it is shown ([`Admitted::confirmed`]), and after whatever else is read ([`Admitted::held`]). If it differs, the
+//! call is decided again.
 
 use std::ops::Deref;
 
@@ -192,6 +193,20 @@ impl Admitted {
             }
             self.decide_again(app).await?;
         }
+    }
+
+    /// Whether the decision still held when something had been read by it. If rights to the document have changed since, or
+    /// it went into the trash or came out of it, the call is decided again, and the caller reads again.
+    ///
+    /// # Errors
+    /// As [`Self::lock`].
+    pub(crate) async fn held(&mut self, app: &App) -> Result<bool, ApiError> {
+        let now = gist(&app.core.pool, self, self.gist.id).await?.ok_or_else(unknown)?;
+        if now.rights == self.gist.rights && now.state == self.gist.state {
+            return Ok(true);
+        }
+        self.decide_again(app).await?;
+        Ok(false)
     }
 
     /// Whether a call was refused by [`check_rights`]; then it is decided again, and the caller repeats it.

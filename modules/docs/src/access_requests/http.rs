@@ -64,10 +64,15 @@ pub(crate) async fn list(
     call: CompanyCall,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let admitted = admission::admit_sharing(&app, call).await?;
-    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
+    let _turn = app.core.read_limit.enter(&call.subject).await?;
+    let mut admitted = admission::admit_sharing(&app, call).await?;
     let (status, page) = both(query.optional_word("status", Status::WORDS), query.page())?;
-    let mut found = store::list(&app.core.pool, &admitted, status, page).await?;
+    let mut found = loop {
+        let found = store::list(&app.core.pool, &admitted, status, page).await?;
+        if admitted.held(&app).await? {
+            break found;
+        }
+    };
     let names = names::of_members(&app, &admitted, found.items.iter().map(|one| one.member_id)).await;
     for request in &mut found.items {
         request.display_name = names.get(&request.member_id).cloned();

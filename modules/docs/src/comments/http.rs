@@ -21,10 +21,15 @@ pub(crate) async fn list(
     call: CompanyCall,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
-    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
+    let _turn = app.core.read_limit.enter(&call.subject).await?;
+    let mut admitted = admission::admit(&app, call).await?;
     let (which, page) = both(query.word("status", Which::WORDS, Which::All), query.page())?;
-    Ok(uncached(Data(store::list(&app.core.pool, &admitted, which, page).await?)))
+    loop {
+        let found = store::list(&app.core.pool, &admitted, which, page).await?;
+        if admitted.held(&app).await? {
+            return Ok(uncached(Data(found)));
+        }
+    }
 }
 
 pub(crate) async fn create(

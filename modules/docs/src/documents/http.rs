@@ -10,7 +10,7 @@ use service::clients::org::MemberContext;
 use service::idempotency::{Key, Once};
 use service::query::both;
 use service::refusal::conflict;
-use service::{ApiError, CompanyCall, Data, Permit, Query, RawBody, UnreadBody, changes};
+use service::{ApiError, CompanyCall, Data, InTurn, Permit, Query, RawBody, UnreadBody, changes};
 
 use super::answer::{shown, uncached};
 use super::list::{self, Selection};
@@ -25,11 +25,14 @@ use crate::{App, folders, names, visibility};
 
 const FLAGS: &[(&str, bool)] = &[("true", true), ("false", false)];
 
-pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    permit: InTurn<Permit>,
+    query: Query,
+) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Mine), query.text("q", MAX_SEARCH));
     let filters = both(query.optional_id("folderId"), query.word("templates", FLAGS, false));
     let (((view, search), (folder, templates)), page) = both(both(words, filters), query.page())?;
-    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let member = place(&app, &permit, view).await?;
     let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view.is_managers() };
     let selection = Selection { view, search, folder, templates, looker };

@@ -432,7 +432,7 @@ fn check_current(document: &StoredDocument, base: i32) -> Result<(), ApiError> {
     if document.version != base {
         let details = json!({ "currentVersion": document.version, "updatedBy": document.updated_by,
             "updatedAt": document.updated_at });
-        return Err(conflict("VERSION_CONFLICT", "the document has changed since baseVersion", details));
+        return Err(conflict("VERSION_CONFLICT", "baseVersion is not the current version", details));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{Key, Once};
 use service::query::both;
-use service::{ApiError, CompanyCall, Data, Permit, Query, RawBody, UnreadBody};
+use service::{ApiError, CompanyCall, Data, InTurn, Permit, Query, RawBody, UnreadBody};
 
 use super::admission::{self, Admitted};
 use super::row::{FolderRow, NewFolder};
@@ -17,10 +17,13 @@ use crate::documents::answer::uncached;
 use crate::documents::rules::{Looker, Role};
 use crate::{App, names, placements};
 
-pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    permit: InTurn<Permit>,
+    query: Query,
+) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Visible), query.optional_id("parentId"));
     let ((view, parent), page) = both(words, query.page())?;
-    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let member = match view {
         View::Visible => Some(app.org.member_context(&permit).await?),
         View::All => app.org.member_context_if_any(&permit).await?,

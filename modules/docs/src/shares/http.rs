@@ -23,9 +23,14 @@ use crate::placements::rules::Child;
 use crate::{App, folders, names, placements};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
-    let admitted = admission::admit_trashed(&app, call).await?;
+    let mut admitted = admission::admit_trashed(&app, call).await?;
     let target = Target::Document(admitted.gist.id);
-    Ok(uncached(Data(listed(&app, &admitted, target, admitted.as_manager).await?)))
+    loop {
+        let shares = listed(&app, &admitted, target, admitted.as_manager).await?;
+        if admitted.held(&app).await? {
+            return Ok(uncached(Data(shares)));
+        }
+    }
 }
 
 /// The shares of a target, each with the principal's current name, and then what the folders around it give.

@@ -18,16 +18,26 @@ pub(crate) async fn list(
     call: CompanyCall,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
-    let _turn = app.core.read_limit.enter(&admitted.subject).await?;
-    Ok(uncached(Data(store::list(&app.core.pool, &admitted, query.page()?).await?)))
+    let _turn = app.core.read_limit.enter(&call.subject).await?;
+    let mut admitted = admission::admit(&app, call).await?;
+    let page = query.page()?;
+    loop {
+        let found = store::list(&app.core.pool, &admitted, page).await?;
+        if admitted.held(&app).await? {
+            return Ok(uncached(Data(found)));
+        }
+    }
 }
 
 pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let _read = app.core.long_reads.enter(&call.subject).await?;
-    let admitted = admission::admit(&app, call).await?;
-    let found = store::find(&app.core.pool, &admitted, number(&admitted)?).await?;
-    Ok(uncached(Data(found.ok_or_else(unknown)?)))
+    let mut admitted = admission::admit(&app, call).await?;
+    loop {
+        let found = store::find(&app.core.pool, &admitted, number(&admitted)?).await?;
+        if admitted.held(&app).await? {
+            return Ok(uncached(Data(found.ok_or_else(unknown)?)));
+        }
+    }
 }
 
 /// Adds a version with the old text even if it equals the current one, so that the restoration is on record.
@@ -41,11 +51,14 @@ pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result
     let content = store::content(&mut tx, document.id, number).await?.ok_or_else(unknown)?;
     documents::add_version(&mut tx, &document, &content, Some(number)).await?;
     let change = |from, to| json!({ "from": from, "to": to });
-    let told = json!({
+    let mut told = json!({
         "version": change(json!(document.version), json!(document.version + 1)),
         "size": change(json!(size(&current.body)), json!(size(&content.body))),
         "restoredFrom": number,
     });
+    if let (true, Some(members)) = (content.title != current.title, told.as_object_mut()) {
+        members.insert("title".to_owned(), json!({ "from": current.title, "to": content.title }));
+    }
     let (written, content) = documents::written(&mut tx, document.id).await?;
     tx.commit("document.version_restored", document.audit_subject(), told).await?;
     Ok(Data(shown(&app, &admitted, written).await?.with_body(content.body)))

@@ -1,5 +1,7 @@
 //! Rights that are taken away between the decision about a call and its write.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use testkit::Reply;
 
@@ -392,5 +394,86 @@ async fn no_right_is_given_by_one_who_lost_the_own_one_while_the_call_waited() {
             let unsettled = "SELECT count(*) FROM docs.shares WHERE state <> 'active'";
             assert_eq!(world.count(unsettled).await, 0, "{what}");
         }
+    }
+}
+
+/// What is read of a document besides its text, with a word of what is written there after the reader has lost it.
+const READS: [(&str, &str); 6] = [
+    ("/comments", "SECRET"),
+    ("/versions", "SECRET"),
+    ("/versions/1", "Plan"),
+    ("/history", "SECRET"),
+    ("/access-requests", "SECRET"),
+    ("/shares", "Person"),
+];
+
+/// Person 1 writes this word wherever a reader of the document may find it.
+async fn write_everywhere(world: &World, document: &str, word: &str) {
+    let comment = world.on(1, "POST", document, "/comments", Some(json!({ "body": word }))).await;
+    assert_eq!(comment.status, 201, "{}", comment.text);
+    let title = json!({ "title": word, "baseVersion": 1 });
+    assert_eq!(world.on(1, "PUT", document, "", Some(title)).await.status, 200);
+    let note = json!({ "role": "viewer", "note": word });
+    assert_eq!(world.on(4, "POST", document, "/access-requests", Some(note)).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_who_is_removed_after_the_decision_reads_nothing_of_the_document() {
+    for (tail, word) in READS {
+        for removed in [false, true] {
+            let world = World::of(7).await;
+            let document = world.document(1, "Plan").await;
+            let share = id(&world.share(1, &document, 2, "editor").await);
+            let read = world.on(2, "GET", &document, tail, None);
+            let meanwhile = async {
+                let reply = if removed {
+                    world.on(1, "DELETE", &document, &format!("/shares/{share}"), None).await
+                } else {
+                    world.on(1, "GET", &document, "", None).await
+                };
+                write_everywhere(&world, &document, "SECRET").await;
+                reply
+            };
+            let (read, meant) = Box::pin(world.meanwhile(2, read, meanwhile)).await;
+            assert_eq!(meant.status, 200, "{tail}: {}", meant.text);
+            let expected = if removed { (403, false) } else { (200, true) };
+            assert_eq!((read.status, read.text.contains(word)), expected, "{tail}: {}", read.text);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_waited_for_its_turn_is_decided_when_the_turn_has_come() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    let group = json!({ "groupId": world.group(&[2]), "role": "viewer" });
+    assert_eq!(world.on(1, "POST", &document, "/shares", Some(group)).await.status, 201);
+    for (who, tail) in [
+        (0, "/documents?view=all".to_owned()),
+        (0, "/folders?view=all".to_owned()),
+        (2, format!("/documents/{document}/comments")),
+        (2, format!("/documents/{document}/versions")),
+        (2, format!("/documents/{document}/history")),
+    ] {
+        let list = || world.ask(who, "GET", &tail, None);
+        assert_eq!(list().await.status, 200, "control: {tail}");
+        let others: Vec<_> = (0..4).map(|_| Box::pin(list())).collect();
+        let admins = world.facts().admins.clone();
+        let groups = world.facts().groups.clone();
+        let mut waiting = Vec::new();
+        let narrowed = async {
+            // With the one that is being decided, there is room for three more.
+            let (over, _, three) = futures_util::future::select_all(others).await;
+            waiting = three;
+            world.facts().admins.clear();
+            world.facts().groups.values_mut().for_each(BTreeSet::clear);
+            over
+        };
+        let (first, over) = Box::pin(world.meanwhile(who, list(), narrowed)).await;
+        assert_eq!((first.status, over.status), (200, 429), "{tail}: {}", over.text);
+        let late = futures_util::future::join_all(waiting).await;
+        assert_eq!(late.iter().map(|reply| reply.status).collect::<Vec<_>>(), [403; 3], "{tail}");
+        world.facts().admins = admins;
+        world.facts().groups = groups;
     }
 }

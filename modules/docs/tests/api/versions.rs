@@ -43,8 +43,8 @@ async fn versions_are_full_copies_the_newest_first_and_an_old_one_is_restored_as
         }
     }
     let payload = world.module.audit().await[3]["payload"].clone();
-    let expected =
-        json!({ "version": { "from": 3, "to": 4 }, "size": { "from": 6, "to": 12 }, "restoredFrom": 1 });
+    let expected = json!({ "title": { "from": "Plan c", "to": "Plan" }, "version": { "from": 3, "to": 4 },
+        "size": { "from": 6, "to": 12 }, "restoredFrom": 1 });
     assert_eq!(payload, expected);
     assert_eq!(world.listed(1, "q=plan").await, ["Plan: owner"]);
 }

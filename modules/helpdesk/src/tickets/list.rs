@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use service::query::both;
-use service::{ApiError, Data, Permit, Query};
+use service::{ApiError, Data, InTurn, Permit, Query};
 
 use super::rules::{MAX_ROWS, MAX_TEXT, Status, View};
 use super::store;
@@ -15,10 +15,13 @@ use crate::App;
 /// The header that marks a list as truncated.
 const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
 
-pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    permit: InTurn<Permit>,
+    query: Query,
+) -> Result<Response, ApiError> {
     let (view, status) =
         both(query.word("view", View::WORDS, View::Mine), query.optional_word("status", Status::WORDS))?;
-    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let (viewer, found) = match view {
         View::All => {
             let found = store::list_all(&app.core.pool, &permit, status);

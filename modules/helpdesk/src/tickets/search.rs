@@ -13,7 +13,7 @@ use contract::id::parse_uuid;
 use contract::page::{Page, PageRequest};
 use service::clients::org::MemberContext;
 use service::query::both;
-use service::{ApiError, Permit, Query};
+use service::{ApiError, InTurn, Permit, Query};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -58,11 +58,10 @@ struct Filters {
 
 pub(crate) async fn search(
     State(app): State<App>,
-    permit: Permit,
+    permit: InTurn<Permit>,
     query: Query,
 ) -> Result<Response, ApiError> {
     let (filters, page) = both(filters(&query), query.page())?;
-    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     let (viewer, sees_all) = Viewer::and_agent(&app, &permit).await?;
     let scope = Scope { sees_all, caller: viewer.place.as_ref() };
     let found = find(&app.core.pool, &permit, &filters, &scope).await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use contract::page::Page;
-use service::{ApiError, Data, Permit, Query};
+use service::{ApiError, Data, InTurn, Permit, Query};
 
 use super::list::{self, Filter};
 use super::rules::{Delivery, DeliveryShown, State as DeliveryState};
@@ -11,13 +11,12 @@ use crate::App;
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: Permit,
+    permit: InTurn<Permit>,
     query: Query,
 ) -> Result<Data<Page<Delivery>>, ApiError> {
     let state = query.optional_word("state", DeliveryState::WORDS);
     let (state, channel) = service::query::both(state, query.optional_id("channelId"))?;
     let page = query.page()?;
-    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     Ok(Data(list::list(&app.core.pool, &permit, Filter { state, channel }, page).await?))
 }
 

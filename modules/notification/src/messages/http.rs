@@ -6,7 +6,7 @@ use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{self, Done, Key, Once};
 use service::refusal::{broken, not_yours};
-use service::{ApiError, Data, Permit, Query, RawBody};
+use service::{ApiError, Data, InTurn, Permit, Query, RawBody};
 
 use super::list;
 use super::publish::publish;
@@ -20,12 +20,11 @@ const CREATE: &str = "createMessage";
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: Permit,
+    permit: InTurn<Permit>,
     query: Query,
 ) -> Result<Data<Page<Message>>, ApiError> {
     let page = query.page()?;
     let sees = sees(&app, &permit).await?;
-    let _turn = app.core.read_limit.enter(&permit.subject).await?;
     Ok(Data(list::list(&app.core.pool, &permit, sees, page).await?))
 }
 

@@ -3,7 +3,9 @@
 use axum::extract::State;
 use contract::id::CompanyId;
 use contract::page::Page;
-use service::{ApiError, Correlation, Created, Data, PathParams, Query, RawBody, Superadmin, changes};
+use service::{
+    ApiError, Correlation, Created, Data, InTurn, PathParams, Query, RawBody, Superadmin, changes,
+};
 
 use super::rules::{NewGroup, OrgGroup, OrgGroupWithMemberCount};
 use super::store;
@@ -14,11 +16,10 @@ use crate::units::store::company_exists;
 /// Lists a page of a company's groups.
 pub(crate) async fn list(
     State(app): State<App>,
-    caller: Superadmin,
+    _caller: InTurn<Superadmin>,
     path: PathParams,
     query: Query,
 ) -> Result<Data<Page<OrgGroupWithMemberCount>>, ApiError> {
-    let _turn = app.core.read_limit.enter(&caller.subject).await?;
     let company = path.id("companyId")?;
     Ok(Data(store::page(&app.core.pool, company, query.page()?).await?))
 }

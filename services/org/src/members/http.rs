@@ -5,7 +5,7 @@ use contract::id::MemberId;
 use contract::page::Page;
 use service::caller::Correlation;
 use service::{
-    ApiError, AuditEvent, AuditedTx, Created, Data, PathParams, Query, RawBody, Superadmin, changes,
+    ApiError, AuditEvent, AuditedTx, Created, Data, InTurn, PathParams, Query, RawBody, Superadmin, changes,
     pseudonymise,
 };
 
@@ -35,10 +35,9 @@ pub(crate) async fn create(
 /// Lists a page of a company's members.
 pub(crate) async fn list(
     State(app): State<App>,
-    caller: Superadmin,
+    _caller: InTurn<Superadmin>,
     query: Query,
 ) -> Result<Data<Page<OrgMember>>, ApiError> {
-    let _turn = app.core.read_limit.enter(&caller.subject).await?;
     let company = query.id("companyId")?;
     let page = query.page()?;
     Ok(Data(store::page(&app.core.pool, company, page).await?))
