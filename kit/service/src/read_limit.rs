@@ -2,13 +2,15 @@
 //! refused (429). A service runs a few at a time, one per subject, so that however many are queued, the next subject
 //! waits for at most one read of each other subject. Authorization decisions never pass through here.
 //!
-//! A read takes its turn before its caller is decided ([`InTurn`]): a right that is taken away while it waits opens
+//! A read that had to wait is decided again when its turn has come ([`InTurn`]): a right that is taken away meanwhile opens
 //! nothing.
 //!
 //! A service's own questions are exempt: they stand for many subjects, whose requests were bounded where they entered.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::ops::Deref;
+use std::pin::pin;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
@@ -27,7 +29,19 @@ pub struct ReadLimit(Turns);
 /// The turn of one read; dropping it passes the turn on.
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
-pub struct ReadTurn(#[expect(dead_code, reason = "held until the read is over")] Turn);
+pub struct ReadTurn {
+    #[expect(dead_code, reason = "held until the read is over")]
+    turn: Turn,
+    waited: bool,
+}
+
+impl ReadTurn {
+    /// Whether the turn did not come at once: what was decided before it may be outdated.
+    #[must_use]
+    pub const fn waited(&self) -> bool {
+        self.waited
+    }
+}
 
 /// Shares the connections between the subjects that read long texts one by one. Each subject has a few reads at a time;
 /// further ones wait instead of being refused.
@@ -68,9 +82,15 @@ impl ReadLimit {
     /// # Errors
     /// 429 when the subject already has [`MAX_READS`].
     pub async fn enter(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
-        let turn = self.0.take(subject.as_str(), MAX_READS).await;
-        let turn = turn.map_err(|_| ApiError::unavailable("read_limit"))?;
-        turn.map(ReadTurn).ok_or(ApiError::RateLimited)
+        let mut taking = pin!(self.0.take(subject.as_str(), MAX_READS));
+        let mut waited = false;
+        let turn = poll_fn(|context| {
+            let polled = taking.as_mut().poll(context);
+            waited |= polled.is_pending();
+            polled
+        });
+        let turn = turn.await.map_err(|_| ApiError::unavailable("read_limit"))?;
+        turn.map(|turn| ReadTurn { turn, waited }).ok_or(ApiError::RateLimited)
     }
 
     /// As [`Self::enter`], for any reader; an insider never waits.
@@ -85,8 +105,8 @@ impl ReadLimit {
     }
 }
 
-/// What an extractor decides about a costly read, such as a [`Permit`](crate::Permit), once the caller's turn has come. The
-/// turn ends when this is dropped.
+/// What an extractor decides about a costly read, such as a [`Permit`](crate::Permit), with the caller's turn: decided again
+/// if the turn did not come at once. The turn ends when this is dropped.
 #[derive(Debug)]
 pub struct InTurn<P> {
     decided: P,
@@ -105,15 +125,19 @@ impl<P> Deref for InTurn<P> {
 impl<S, P> FromRequestParts<S> for InTurn<P>
 where
     S: Send + Sync,
-    P: FromRequestParts<S, Rejection = ApiError>,
+    P: FromRequestParts<S, Rejection = ApiError> + Send,
     Core: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let mut decided = P::from_request_parts(parts, state).await?;
         let caller = Caller::from_request_parts(parts, state).await?;
         let turn = Core::from_ref(state).read_limit.enter(&caller.subject).await?;
-        Ok(Self { decided: P::from_request_parts(parts, state).await?, turn })
+        if turn.waited() {
+            decided = P::from_request_parts(parts, state).await?;
+        }
+        Ok(Self { decided, turn })
     }
 }
 

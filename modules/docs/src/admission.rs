@@ -7,15 +7,20 @@
 //! [`Rights`] before it is answered. The decision is made for one state of them, read before authz is asked. It is compared
 //! where the row is read next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), with the text
 //! before it is shown ([`Admitted::confirmed`]), and after whatever else is read ([`Admitted::held`]). If it differs, the
-//! call is decided again.
+//! call is decided again. What changes elsewhere, such as the caller's groups, is in no document's rights: after a wait,
+//! authz is asked once more at the same places.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use contract::Subject;
 use contract::envelope::code;
 use service::two_store::TwoStore;
-use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit};
+use service::{
+    ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit, ReadTurn,
+};
 use sqlx::PgPool;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::App;
@@ -65,12 +70,12 @@ impl Gist {
     }
 }
 
-/// authz's answer: about the document, with what it was asked for, or, where general access suffices, about membership in the
-/// company.
+/// authz's answer, with what it was asked for: about the document or, where general access suffices, about membership in
+/// the company.
 #[derive(Debug)]
 pub(crate) enum Proof {
     Object(ObjectPermit, Feature),
-    Module(Permit),
+    Module(Permit, Feature),
 }
 
 impl Deref for Proof {
@@ -79,7 +84,7 @@ impl Deref for Proof {
     fn deref(&self) -> &CompanyCall {
         match self {
             Self::Object(permit, _) => permit,
-            Self::Module(permit) => permit,
+            Self::Module(permit, _) => permit,
         }
     }
 }
@@ -106,6 +111,11 @@ pub(crate) const MAX_LOOKS: usize = 3;
 /// change them at once, one succeeds per round of decisions.
 const MAX_DECISIONS: usize = 40;
 
+/// How long a decision is used without asking again. A call that waits for nothing takes a few milliseconds.
+const FRESH: Duration = Duration::from_millis(50);
+/// How long the question under a lock may take.
+const CONFIRMATION_BUDGET: Duration = Duration::from_millis(500);
+
 /// A call that authz has allowed.
 #[derive(Debug)]
 pub(crate) struct Admitted {
@@ -113,6 +123,7 @@ pub(crate) struct Admitted {
     way: Way,
     /// How often it was decided.
     decisions: usize,
+    decided_at: Instant,
     pub(crate) gist: Gist,
     /// The caller was admitted as a manager of the document (its owner included).
     pub(crate) managed: bool,
@@ -135,7 +146,7 @@ impl Admitted {
     pub(crate) async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         match &self.proof {
             Proof::Object(permit, _) => permit.begin(core).await,
-            Proof::Module(permit) => permit.begin(core).await,
+            Proof::Module(permit, _) => permit.begin(core).await,
         }
     }
 
@@ -147,7 +158,7 @@ impl Admitted {
     ) -> Result<Vec<HistoryEntry>, ApiError> {
         match &self.proof {
             Proof::Object(permit, _) => permit.history_without(core, subject, hidden).await,
-            Proof::Module(permit) => permit.history_without(core, subject, hidden).await,
+            Proof::Module(permit, _) => permit.history_without(core, subject, hidden).await,
         }
     }
 
@@ -158,7 +169,7 @@ impl Admitted {
             Proof::Object(permit, feature) => {
                 app.two_store().while_allowed(app.permits.clone(), *feature, &permit.object().id)
             }
-            Proof::Module(_) => app.two_store(),
+            Proof::Module(..) => app.two_store(),
         }
     }
 
@@ -171,10 +182,9 @@ impl Admitted {
         loop {
             let mut tx = self.begin(&app.core).await?;
             let (document, content, rights) = store::lock(&mut tx, self.gist.id).await?;
-            if rights == self.gist.rights {
+            if rights == self.gist.rights && self.is_still_allowed(app).await? {
                 return Ok((tx, document, content));
             }
-            // Authz is not asked while others wait for the lock.
             tx.unchanged().await?;
             self.decide_again(app).await?;
         }
@@ -188,7 +198,8 @@ impl Admitted {
     pub(crate) async fn confirmed(&mut self, app: &App) -> Result<(StoredDocument, Content), ApiError> {
         loop {
             let (document, content, rights) = store::find(&app.core.pool, self).await?;
-            if rights == self.gist.rights && document.state == self.gist.state {
+            let is_same = rights == self.gist.rights && document.state == self.gist.state;
+            if is_same && self.is_still_allowed(app).await? {
                 return Ok((document, content));
             }
             self.decide_again(app).await?;
@@ -202,11 +213,48 @@ impl Admitted {
     /// As [`Self::lock`].
     pub(crate) async fn held(&mut self, app: &App) -> Result<bool, ApiError> {
         let now = gist(&app.core.pool, self, self.gist.id).await?.ok_or_else(unknown)?;
-        if now.rights == self.gist.rights && now.state == self.gist.state {
+        let is_same = now.rights == self.gist.rights && now.state == self.gist.state;
+        if is_same && self.is_still_allowed(app).await? {
             return Ok(true);
         }
         self.decide_again(app).await?;
         Ok(false)
+    }
+
+    /// Asks authz the same once more if the call has waited since its decision. The document's [`Rights`] do not tell what
+    /// changes elsewhere: the caller leaves a group, a position or the company, or administers the module no more.
+    /// The document may be locked meanwhile, so the answer has half a second.
+    ///
+    /// # Errors
+    /// 503 when authz does not answer.
+    async fn is_still_allowed(&self, app: &App) -> Result<bool, ApiError> {
+        if self.decided_at.elapsed() < FRESH {
+            return Ok(true);
+        }
+        let asked = async {
+            match &self.proof {
+                Proof::Object(permit, feature) => {
+                    let id = permit.object().id.clone();
+                    app.permits.probe_object(self, feature, id).await.map(|permit| permit.is_some())
+                }
+                Proof::Module(_, feature) => {
+                    app.permits.probe_module(self, feature).await.map(|permit| permit.is_some())
+                }
+            }
+        };
+        timeout(CONFIRMATION_BUDGET, asked).await.unwrap_or_else(|_| Err(ApiError::unavailable("authz")))
+    }
+
+    /// Waits for the caller's turn to read. The call is decided again if that did not come at once.
+    ///
+    /// # Errors
+    /// 429 when the caller has too many reads; as [`Self::lock`].
+    pub(crate) async fn turn(&mut self, app: &App) -> Result<ReadTurn, ApiError> {
+        let turn = app.core.read_limit.enter(&self.subject).await?;
+        if turn.waited() {
+            self.decide_again(app).await?;
+        }
+        Ok(turn)
     }
 
     /// Whether a call was refused by [`check_rights`]; then it is decided again, and the caller repeats it.
@@ -421,7 +469,7 @@ pub(crate) async fn admit_member(app: &App, call: CompanyCall) -> Result<Admitte
         return Err(unknown());
     }
     let member = Feature::of_module(call.feature.key, "member");
-    let proof = Proof::Module(app.permits.ask_module(&call, &member).await?);
+    let proof = Proof::Module(app.permits.ask_module(&call, &member).await?, member);
     Ok(admitted(proof, gist, false, Way::Member))
 }
 
@@ -439,7 +487,8 @@ pub(crate) async fn admit_own_share(app: &App, call: CompanyCall) -> Result<Admi
 
 fn admitted(proof: Proof, gist: Gist, managed: bool, way: Way) -> Admitted {
     let as_manager = managed && gist.owner != proof.subject;
-    Admitted { proof, way, decisions: 1, gist, managed, as_manager, takes_out: false }
+    let decided_at = Instant::now();
+    Admitted { proof, way, decisions: 1, decided_at, gist, managed, as_manager, takes_out: false }
 }
 
 /// The feature that asks whether the caller manages the document.
@@ -458,7 +507,7 @@ fn opened(gist: &Gist, feature: Feature) -> Feature {
 
 async fn ask(app: &App, call: &CompanyCall, gist: &Gist, feature: &Feature) -> Result<Proof, ApiError> {
     let proof = if feature.object == service::permit::COMPANY_MODULE {
-        app.permits.ask_module(call, feature).await.map(Proof::Module)?
+        app.permits.ask_module(call, feature).await.map(|permit| Proof::Module(permit, *feature))?
     } else {
         app.permits.ask_object(call, feature, gist.id).await.map(|permit| Proof::Object(permit, *feature))?
     };
@@ -473,7 +522,7 @@ async fn probe(
     feature: &Feature,
 ) -> Result<Option<Proof>, ApiError> {
     let proof = if feature.object == service::permit::COMPANY_MODULE {
-        app.permits.probe_module(call, feature).await?.map(Proof::Module)
+        app.permits.probe_module(call, feature).await?.map(|permit| Proof::Module(permit, *feature))
     } else {
         app.permits.probe_object(call, feature, gist.id).await?.map(|permit| Proof::Object(permit, *feature))
     };

@@ -299,8 +299,8 @@ impl TwoStore {
         Self { core, authz, allowed: None }
     }
 
-    /// Creates and exchanges rows only while the caller has this right: authz is asked once more when all waiting is over,
-    /// just before the first tuple changes. A call may have waited since its decision, for rows, connections or its turn,
+    /// Creates, exchanges and removes rows only while the caller has this right: authz is asked once more when all waiting is
+    /// over, just before the first tuple changes. A call may have waited since its decision, for rows, connections or its turn,
     /// and a tuple stays.
     #[must_use]
     pub fn while_allowed(self, permits: Permits, feature: Feature, object_id: impl Display) -> Self {
@@ -532,8 +532,16 @@ impl TwoStore {
             Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
         };
         let by = row.removed_by().unwrap_or_else(|| call.caller.subject.as_str()).to_owned();
-        locked.count_attempt::<R>().await?;
-        let asked = locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await;
+        // A removal that was begun before goes on, whoever resumes it.
+        let allowed = if is_begun { self.still_allowed(call).await } else { Ok(()) };
+        let asked = match allowed {
+            Ok(()) => {
+                locked.count_attempt::<R>().await?;
+                locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await
+            }
+            Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
+            Err(refused) => Err(GrantRefused::Refused(refused)),
+        };
         let mut tx = match asked {
             Ok(_) => locked.begin_as(&self.core, &by, Some(call.correlation.as_str()), &row).await?,
             Err(GrantRefused::Refused(why)) if is_begun && state.is_untried() => {

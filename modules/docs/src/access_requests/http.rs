@@ -16,7 +16,7 @@ use super::store;
 use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
 use crate::documents::http::managed;
-use crate::documents::rules::{Looker, Role, subject_of};
+use crate::documents::rules::{Looker, Role, State as Stored, subject_of, unknown as unknown_document};
 use crate::documents::store as documents;
 use crate::shares::relinked::REASON;
 use crate::shares::row::ChangeRole;
@@ -34,13 +34,17 @@ pub(crate) async fn create(
     let member = names::place(&app, &admitted).await?;
     let looker = Looker { subject: &admitted.subject, member: Some(&member), manages: false };
     let id = admitted.gist.id;
-    let rank = visibility::ranks(&app.core.pool, &admitted, &looker, &[id]).await?.get(&id).copied();
+    let mut tx = admitted.begin(&app.core).await?;
+    let (document, ..) = documents::lock(&mut tx, id).await?;
+    if document.state != Stored::Active {
+        return Err(unknown_document());
+    }
+    // A share that is being given meets the request when it is settled, which takes the document's lock as well.
+    let rank = visibility::ranks(tx.conn(), &admitted, &looker, &[id]).await?.get(&id).copied();
     let held = Role::of_rank(rank.unwrap_or_default());
-    if admitted.gist.owner == admitted.subject || held >= Some(as_role(body.role)) {
+    if document.owner == admitted.subject || held >= Some(as_role(body.role)) {
         return Err(conflict("ACCESS_HELD", "the caller already has this role", Value::Null));
     }
-    let mut tx = admitted.begin(&app.core).await?;
-    documents::lock(&mut tx, id).await?;
     if let Some(former) = store::decline_former(&mut tx, id, member.member).await? {
         let told = json!({ "accessRequestId": former, "reason": REASON });
         tx.record(DECLINED, subject_of(id), told).await?;
@@ -64,8 +68,8 @@ pub(crate) async fn list(
     call: CompanyCall,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let _turn = app.core.read_limit.enter(&call.subject).await?;
     let mut admitted = admission::admit_sharing(&app, call).await?;
+    let _turn = admitted.turn(&app).await?;
     let (status, page) = both(query.optional_word("status", Status::WORDS), query.page())?;
     let mut found = loop {
         let found = store::list(&app.core.pool, &admitted, status, page).await?;

@@ -21,8 +21,8 @@ pub(crate) async fn list(
     call: CompanyCall,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let _turn = app.core.read_limit.enter(&call.subject).await?;
     let mut admitted = admission::admit(&app, call).await?;
+    let _turn = admitted.turn(&app).await?;
     let (which, page) = both(query.word("status", Which::WORDS, Which::All), query.page())?;
     loop {
         let found = store::list(&app.core.pool, &admitted, which, page).await?;

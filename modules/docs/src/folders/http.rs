@@ -112,7 +112,7 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     let admitted = admission::admit(&app, call).await?;
     let id = admitted.id.as_uuid();
     placements::unfinished::finish_in(&app, &admitted, admitted.id).await?;
-    let deleted = app.two_store().remove::<FolderRow>(&admitted, id).await?;
+    let deleted = admitted.two_store(&app).remove::<FolderRow>(&admitted, id).await?;
     let role = if admitted.as_manager { Role::Manager } else { Role::Owner };
     Ok(Data(deleted.folder.shown(Some(role), None)))
 }

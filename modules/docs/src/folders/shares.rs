@@ -12,6 +12,7 @@ use crate::shares::http::{change, give, is_own, listed, named, of_path, take};
 use crate::shares::rules::{CreateBody, Right, RoleBody, Shown, Target, ambiguous};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let _read = app.core.long_reads.enter(&call.subject).await?;
     let admitted = admission::admit(&app, call).await?;
     let target = Target::Folder(admitted.id);
     Ok(uncached(Data(listed(&app, &admitted, target, admitted.as_manager).await?)))
@@ -63,15 +64,16 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     if is_own(&app, &call, target).await? {
         let permit = app.permits.ask_module(&call, &Feature::of_module(call.feature.key, "member")).await?;
         let share = of_path(&app, &permit, target).await?;
-        let taken = take::<false>(&app, &permit, share, Right::WHOLE).await?;
+        let taken = take::<false>(&app.two_store(), &permit, share, Right::WHOLE).await?;
         return Ok(Data(named(&app, &permit, taken).await));
     }
     let admitted = admission::admit(&app, call).await?;
     let share = of_path(&app, &admitted, target).await?;
+    let store = admitted.two_store(&app);
     let taken = if admitted.as_manager {
-        take::<true>(&app, &admitted, share, Right::WHOLE).await?
+        take::<true>(&store, &admitted, share, Right::WHOLE).await?
     } else {
-        take::<false>(&app, &admitted, share, Right::WHOLE).await?
+        take::<false>(&store, &admitted, share, Right::WHOLE).await?
     };
     Ok(Data(named(&app, &admitted, taken).await))
 }

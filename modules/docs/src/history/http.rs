@@ -13,8 +13,8 @@ use crate::{App, access_requests};
 /// Requests for access, and the folders that the document has been in, are told to those who share it: they list its
 /// requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
-    let _turn = app.core.read_limit.enter(&call.subject).await?;
     let mut admitted = admission::admit_trashed(&app, call).await?;
+    let _turn = admitted.turn(&app).await?;
     loop {
         let entries = entries(&app, &admitted).await?;
         if admitted.held(&app).await? {

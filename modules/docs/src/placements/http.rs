@@ -25,7 +25,8 @@ pub(crate) async fn move_document(
             admission::check_manager(&app, &admitted).await?;
         }
         let decided = Decided::Document { rights: admitted.gist.rights, takes_out: admitted.takes_out };
-        match move_to(&app, &admitted, child, to, admitted.as_manager, decided).await {
+        let own = admitted.two_store(&app);
+        match move_to(&app, own, &admitted, (child, to), admitted.as_manager, decided).await {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
             settled => break settled?,
         }
@@ -47,19 +48,22 @@ pub(crate) async fn move_folder(
     if admitted.takes_out_of.is_some() && to.is_some() {
         folders::admission::check_manager(&app, &admitted).await?;
     }
-    move_to(&app, &admitted, Child::Folder(admitted.id), to, admitted.as_manager, decided).await?;
+    let own = admitted.two_store(&app);
+    move_to(&app, own, &admitted, (Child::Folder(admitted.id), to), admitted.as_manager, decided).await?;
     folders::http::shown(&app, &admitted).await
 }
 
+/// Moves a child into a folder while the caller may put something there, or out of all with the caller's own right, which
+/// `own` holds.
 async fn move_to(
     app: &App,
+    own: TwoStore,
     call: &CompanyCall,
-    child: Child,
-    to: Option<FolderId>,
+    (child, to): (Child, Option<FolderId>),
     as_manager: bool,
     decided: Decided,
 ) -> Result<(), ApiError> {
-    let two_store = folders::admission::into_folder(app, call, to).await?;
+    let two_store = if to.is_some() { folders::admission::into_folder(app, call, to).await? } else { own };
     let found = store::of_child(&app.core.pool, call.company, child).await?;
     let settled = if as_manager {
         settle::<true>(&two_store, call, child, found, to, decided).await

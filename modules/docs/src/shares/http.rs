@@ -23,6 +23,7 @@ use crate::placements::rules::Child;
 use crate::{App, folders, names, placements};
 
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let _read = app.core.long_reads.enter(&call.subject).await?;
     let mut admitted = admission::admit_trashed(&app, call).await?;
     let target = Target::Document(admitted.gist.id);
     loop {
@@ -271,11 +272,15 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     };
     loop {
         let share = of_path(&app, &admitted, target).await?;
-        let right = if is_own { Right::WHOLE } else { admitted.right() };
-        let taken = if admitted.as_manager {
-            take::<true>(&app, &admitted, share, right).await
+        let (right, store) = if is_own {
+            (Right::WHOLE, app.two_store())
         } else {
-            take::<false>(&app, &admitted, share, right).await
+            (admitted.right(), admitted.two_store(&app))
+        };
+        let taken = if admitted.as_manager {
+            take::<true>(&store, &admitted, share, right).await
+        } else {
+            take::<false>(&store, &admitted, share, right).await
         };
         match taken {
             Err(refused) if admitted.is_decided_again(&app, &refused).await? => {}
@@ -293,7 +298,7 @@ pub(crate) async fn is_own(app: &App, call: &CompanyCall, target: Target) -> Res
 
 /// Removes a share; an interrupted role change is finished first.
 pub(crate) async fn take<const AS_MANAGER: bool>(
-    app: &App,
+    store: &TwoStore,
     call: &CompanyCall,
     share: Share,
     right: Right,
@@ -301,9 +306,9 @@ pub(crate) async fn take<const AS_MANAGER: bool>(
     right.level.check(share.role)?;
     let id = share.id.as_uuid();
     if let Some(next) = share.next_role {
-        app.two_store().exchange(call, id, &FinishRole::<AS_MANAGER>(next)).await?;
+        store.exchange(call, id, &FinishRole::<AS_MANAGER>(next)).await?;
     }
-    Ok(app.two_store().remove_guarded::<Acted<AS_MANAGER>>(call, id, &right).await?.0)
+    Ok(store.remove_guarded::<Acted<AS_MANAGER>>(call, id, &right).await?.0)
 }
 
 /// 404 for an unknown share.

@@ -92,6 +92,13 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
         self.0.clone().shown(None)
     }
 
+    async fn lock(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        match self.0.target {
+            Target::Document(id) => documents::store::lock_row(tx.conn(), self.0.company, id).await,
+            Target::Folder(_) => Ok(()),
+        }
+    }
+
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         access_requests::store::meet(tx, &self.0, self.0.role, AS_MANAGER).await?;
         Ok(self.event("share.created", self.0.told(AS_MANAGER)))

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::narrowed::one_after_the_other;
 use crate::world::{Fault, World, id};
 
 async fn request(world: &World, who: usize, document: &str, role: &str) -> testkit::Reply {
@@ -172,4 +173,24 @@ async fn a_request_is_met_for_the_login_that_made_it_and_for_no_other() {
     assert_eq!(decide(&world, 1, &held.0, &held.1, "decline").await.status, 200);
     assert_eq!(decide(&world, 1, &unchanged, &other, "accept").await.status, 200, "control");
     assert!(world.may_read(4, &unchanged).await);
+}
+
+#[tokio::test]
+async fn a_request_is_not_made_for_a_document_in_the_trash_or_for_a_role_given_since_its_decision() {
+    let world = World::of(5).await;
+    let ask = || Some(json!({ "role": "viewer" }));
+    let document = world.document(1, "Plan").await;
+    let asked = world.on(2, "POST", &document, "/access-requests", ask()).await;
+    assert_eq!(asked.status, 201, "control: {}", asked.text);
+    for (method, tail, change, expected) in [
+        ("DELETE", "", None, (404, "NOT_FOUND")),
+        ("PUT", "/access", Some(json!({ "generalAccess": "company_view" })), (409, "ACCESS_HELD")),
+    ] {
+        let document = world.document(1, "Plan").await;
+        let changed = world.on(1, method, &document, tail, change);
+        let asked = world.on(2, "POST", &document, "/access-requests", ask());
+        let (changed, asked) = Box::pin(one_after_the_other(&world, &document, changed, asked)).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        assert_eq!((asked.status, asked.code()), expected, "{}", asked.text);
+    }
 }
