@@ -3,7 +3,7 @@
 //! A table of jobs is `<schema>.<name>` of the service that runs them, with these columns besides its own:
 //!
 //! ```sql
-//! id uuid PRIMARY KEY, <key> uuid NOT NULL, claim_group text NOT NULL DEFAULT 'default',
+//! id uuid PRIMARY KEY, <key> uuid NOT NULL, <company> uuid NOT NULL, claim_group text NOT NULL DEFAULT 'default',
 //! state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'dead')),
 //! attempt_count int NOT NULL DEFAULT 0 CHECK (attempt_count BETWEEN 0 AND 100),
 //! next_attempt_at timestamptz NOT NULL DEFAULT now(), settled_at timestamptz,
@@ -16,7 +16,8 @@
 //! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. A claim goes from key to key,
 //! round after round, and takes the oldest due jobs of each. A key with a long backlog costs the others nothing, and
 //! settled jobs are in no index that a claim reads. Jobs of one key are claimed in order; there is no order between
-//! keys.
+//! keys. All jobs of a key belong to one company, whose keys together may hold only a share of a worker's room for
+//! waiting; where the key is the company, `<company>` names the same column.
 //!
 //! All times are the database's. Every lease has a token; settling without the current token changes nothing.
 
@@ -39,6 +40,8 @@ pub struct JobTable {
     pub table: &'static str,
     /// The column of the keys among which the slots are shared.
     pub key: &'static str,
+    /// The column of the company that a key belongs to; [`Self::key`] where the company is the key.
+    pub company: &'static str,
 }
 
 /// Retention of settled jobs.
@@ -64,6 +67,8 @@ pub struct Ask {
     pub keys: Vec<Uuid>,
     /// How many jobs of each of these keys are running now.
     pub running: Vec<i64>,
+    /// Companies that hold their share of the room for waiting; none of their jobs is taken.
+    pub full: Vec<Uuid>,
     /// The key after which the round continues; `None` to start over.
     pub after: Option<Uuid>,
     /// How long the worker owns the jobs.
@@ -101,6 +106,8 @@ pub struct Lease {
     pub token: Uuid,
     /// The job's key.
     pub key: Uuid,
+    /// The company that the key belongs to.
+    pub company: Uuid,
     /// The number of this attempt, counted from 1.
     pub attempt: usize,
     /// Whether the last attempt was lost with its worker, so that no attempt is left and the job does not run again.
@@ -128,16 +135,17 @@ impl JobTable {
             .bind(token)
             .bind(interval(ask.lease))
             .bind(ask.attempts)
+            .bind(&ask.full)
             .fetch_all(pool)
             .await?;
         self.claimed(&rows, token, ask)
     }
 
     /// The statement of [`Self::claim`]. Parameters: group, key to continue after, keys to examine, keys and numbers of
-    /// running jobs, jobs per key, jobs, token, lease, attempts.
+    /// running jobs, jobs per key, jobs, token, lease, attempts, full companies.
     #[must_use]
     pub fn claim_sql(&self) -> String {
-        let Self { table, key } = self;
+        let Self { table, key, company } = self;
         // The first key with pending jobs after a given key, or the first of all: one index read each.
         let next = |after: &str| {
             let first = |and: &str| {
@@ -149,6 +157,15 @@ impl JobTable {
             format!("COALESCE({}, {})", first(&format!("AND j.{key} > {after}")), first(""))
         };
         let (start, following) = (next("$2"), next("keys.key"));
+        // The company of a key is read from its first job, and only when some company is full and the key is not.
+        let company = if company == key {
+            "keys.key".to_owned()
+        } else {
+            format!(
+                "(SELECT j.{company} FROM {table} j WHERE j.claim_group = $1 AND j.state = 'pending' AND j.{key} = keys.key \
+                 ORDER BY j.next_attempt_at LIMIT 1)"
+            )
+        };
         // `OFFSET 0` keeps the planner from evaluating the next key once per use.
         // The array of ids forces a look-up in the primary key, whatever the planner's estimate of due jobs; a join
         // with a long backlog would read the whole table.
@@ -166,7 +183,10 @@ impl JobTable {
                   SELECT j.id, j.attempt_count FROM {table} j
                    WHERE j.claim_group = $1 AND j.state = 'pending' AND j.{key} = keys.key
                      AND j.next_attempt_at <= now() AND (j.leased_until IS NULL OR j.leased_until < now())
-                   ORDER BY j.next_attempt_at LIMIT GREATEST($6::bigint - COALESCE(busy.jobs, 0), 0)
+                   ORDER BY j.next_attempt_at
+                   LIMIT CASE WHEN busy.jobs >= $6::bigint THEN 0
+                              WHEN cardinality($11::uuid[]) > 0 AND {company} = ANY($11::uuid[]) THEN 0
+                              ELSE $6::bigint - COALESCE(busy.jobs, 0) END
                      FOR UPDATE SKIP LOCKED) AS job
                 LIMIT $7
              ), claimed AS (
@@ -201,6 +221,7 @@ impl JobTable {
                     id,
                     token,
                     key: row.try_get(self.key)?,
+                    company: row.try_get(self.company)?,
                     attempt: usize::try_from(attempt).unwrap_or_default(),
                     is_spent: row.try_get("claim_is_spent")?,
                 };

@@ -1,11 +1,17 @@
 //! Which jobs a queue's worker may start. A job computes briefly and then waits for its receiver, which costs little
 //! more than a connection. It therefore holds a slot only while it computes, so that hanging receivers, however many,
-//! hold up no other job. Keys that were slow last time count as waiting from the start, and may hold half of the room
-//! for waiting; those that hung last time may hold a quarter, with one job at a time each. When the rest runs short,
-//! jobs of unknown keys are cut off as soon as they hang: their next attempt gets its full time among the hanging ones.
+//! hold up no other job.
+//!
+//! The room for waiting is shared by companies. The share of each is half of the room that is left: a company that is
+//! alone may hold a third of the room, two may hold a quarter each, and there is always room for one more. A company
+//! that holds its share starts nothing until a job of it ends. Keys that were slow last time count as waiting from the
+//! start, and may fill two thirds of their company's share; those that hung last time may fill a third, with one job at
+//! a time each. When the rest of the share, or the whole room, runs short, jobs of unknown keys are cut off as soon as
+//! they hang, first those of the company that holds most: their next attempt gets its full time among the hanging ones.
+//!
 //! Pure: time is a parameter.
 
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
 use tokio::task::Id;
@@ -33,7 +39,33 @@ pub(super) struct Places {
     per_key: usize,
     running: HashMap<Id, Running>,
     /// Keys whose last job waited for its receiver.
-    slow: HashMap<Uuid, Slowness>,
+    slow: HashMap<Uuid, SlowKey>,
+    /// Whether the last claim had to leave out keys for lack of room.
+    is_short: bool,
+}
+
+/// Whose job it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub(super) key: Uuid,
+    /// The company that the key belongs to.
+    pub(super) company: Uuid,
+}
+
+/// What a claim must leave out.
+pub(super) struct Busy {
+    /// Keys with running jobs, and slow keys for which there is no room.
+    pub(super) keys: Vec<Uuid>,
+    /// The number of jobs of each of these keys; as many as a key may have if it must not start another.
+    pub(super) running: Vec<i64>,
+    /// Companies that hold their share.
+    pub(super) full: Vec<Uuid>,
+}
+
+#[derive(Clone, Copy)]
+struct SlowKey {
+    company: Uuid,
+    slowness: Slowness,
 }
 
 /// How long the last job of a key waited. A key that is not slow is quick or unknown.
@@ -46,7 +78,7 @@ enum Slowness {
 }
 
 struct Running {
-    key: Uuid,
+    owner: Owner,
     since: Instant,
     /// The key's slowness when the job started.
     was: Option<Slowness>,
@@ -73,13 +105,85 @@ impl Running {
     }
 
     fn may_be_cut(&self) -> bool {
-        self.was.is_none() && self.cut.as_ref().is_some_and(|cut| !cut.is_cancelled())
+        self.was.is_none() && self.cut.is_some() && !self.is_cut()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+}
+
+/// How the room for waiting is shared at a moment.
+struct Shares {
+    room: usize,
+    /// The part of the room that no job holds.
+    left: usize,
+    companies: HashMap<Uuid, Held>,
+}
+
+/// What a company's jobs hold of the room.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    waiting: usize,
+    /// Those of keys that hung before.
+    hanging: usize,
+}
+
+impl Shares {
+    fn of<'a>(jobs: impl Iterator<Item = &'a Running>, room: usize, now: Instant) -> Self {
+        let mut companies: HashMap<Uuid, Held> = HashMap::new();
+        for job in jobs.filter(|job| job.waits(now)) {
+            let held = companies.entry(job.owner.company).or_default();
+            held.waiting += 1;
+            held.hanging += usize::from(job.was == Some(Slowness::Hangs));
+        }
+        let waiting = companies.values().map(|held| held.waiting).sum();
+        Self { room, left: room.saturating_sub(waiting), companies }
+    }
+
+    const fn share(&self) -> usize {
+        self.left / 2
+    }
+
+    fn held(&self, company: Uuid) -> Held {
+        self.companies.get(&company).copied().unwrap_or_default()
+    }
+
+    /// Whether no key of the company may start a job. A company without waiting jobs always may.
+    fn is_full(&self, held: Held) -> bool {
+        held.waiting >= self.share().max(1)
+    }
+
+    fn slow_are_full(&self, held: Held) -> bool {
+        held.waiting >= self.share() * 2 / 3
+    }
+
+    fn hanging_are_full(&self, held: Held) -> bool {
+        held.hanging >= self.share() / 3
+    }
+
+    /// Whether a slow key may not start a job.
+    fn hold_back(&self, key: &SlowKey) -> bool {
+        let held = self.held(key.company);
+        self.slow_are_full(held) || (key.slowness == Slowness::Hangs && self.hanging_are_full(held))
+    }
+
+    /// Whether the keys of any company are held back: of one that holds something, or of all.
+    fn hold_any_back(&self) -> bool {
+        let full = |held: Held| self.slow_are_full(held) || self.hanging_are_full(held);
+        full(Held::default()) || self.companies.values().any(|held| full(*held))
+    }
+
+    /// Whether hanging jobs of a company with so many waiting jobs are cut off: less than a quarter of its share, or of
+    /// the whole room, is left.
+    fn are_short(&self, waiting: usize) -> bool {
+        waiting > self.share() * 3 / 4 || self.left < self.room / 4
     }
 }
 
 impl Places {
     pub(super) fn new(most: usize, per_key: usize) -> Self {
-        Self { most, per_key, running: HashMap::new(), slow: HashMap::new() }
+        Self { most, per_key, running: HashMap::new(), slow: HashMap::new(), is_short: false }
     }
 
     pub(super) fn running(&self) -> usize {
@@ -87,22 +191,24 @@ impl Places {
     }
 
     /// Starts a job. `cut` ends the attempt early, if the job has another one.
-    pub(super) fn start(&mut self, id: Id, key: Uuid, since: Instant, cut: Option<CancellationToken>) {
-        let was = self.slow.get(&key).copied();
-        self.running.insert(id, Running { key, since, was, cut });
+    pub(super) fn start(&mut self, id: Id, owner: Owner, since: Instant, cut: Option<CancellationToken>) {
+        let was = self.slow.get(&owner.key).map(|key| key.slowness);
+        self.running.insert(id, Running { owner, since, was, cut });
     }
 
     /// Frees what a job held; true when another job may have waited for it.
     pub(super) fn end(&mut self, id: Id, now: Instant) -> bool {
-        let was_full = self.room(now) == 0 || self.slow_are_held_back(now) || self.hanging_are_held_back();
+        let was_full = self.room(now) == 0;
         let Some(ended) = self.running.remove(&id) else { return was_full };
-        let was = self.slow.get(&ended.key).copied();
+        let key = ended.owner.key;
+        let was = self.slow.get(&key).map(|key| key.slowness);
         match ended.shows(now) {
-            Some(slowness) => self.remember(ended.key, slowness),
-            None => drop(self.slow.remove(&ended.key)),
+            Some(slowness) => self.remember(ended.owner, slowness),
+            None => drop(self.slow.remove(&key)),
         }
-        let same = self.running.values().filter(|other| other.key == ended.key).count();
-        was_full || was == Some(Slowness::Hangs) || same + 1 >= self.per_key
+        let same = self.running.values().filter(|other| other.owner.key == key).count();
+        let made_room = self.is_short && ended.waits(now);
+        was_full || made_room || was == Some(Slowness::Hangs) || same + 1 >= self.per_key
     }
 
     /// How many jobs may start.
@@ -113,29 +219,32 @@ impl Places {
         self.most.saturating_sub(working + waiting.saturating_sub(self.room_for_waiting()))
     }
 
-    /// The keys with running jobs and their numbers; slow keys are reported as full while there is no room for them.
-    pub(super) fn busy(&mut self, now: Instant) -> (Vec<Uuid>, Vec<i64>) {
+    /// What the next claim must leave out.
+    pub(super) fn busy(&mut self, now: Instant) -> Busy {
         let found: Vec<_> =
-            self.running.values().filter_map(|job| Some((job.key, job.shows(now)?))).collect();
-        for (key, slowness) in found {
-            self.remember(key, self.slow.get(&key).map_or(slowness, |known| slowness.max(*known)));
+            self.running.values().filter_map(|job| Some((job.owner, job.shows(now)?))).collect();
+        for (owner, slowness) in found {
+            let known = self.slow.get(&owner.key).map(|key| key.slowness);
+            self.remember(owner, known.map_or(slowness, |known| slowness.max(known)));
         }
+        let shares = Shares::of(self.running.values(), self.room_for_waiting(), now);
+        let most = i64::try_from(self.per_key).unwrap_or(i64::MAX);
         let mut busy: HashMap<Uuid, i64> = HashMap::new();
-        for job in self.running.values() {
-            *busy.entry(job.key).or_default() += 1;
+        for Owner { key, company } in self.running.values().map(|job| job.owner) {
+            let hangs = self.slow.get(&key).is_some_and(|key| key.slowness == Slowness::Hangs);
+            let is_full = hangs || shares.is_full(shares.held(company));
+            let jobs = busy.entry(key).or_default();
+            *jobs = if is_full { most } else { *jobs + 1 };
         }
-        let full = i64::try_from(self.per_key).unwrap_or(i64::MAX);
-        for (key, jobs) in &mut busy {
-            if self.slow.get(key) == Some(&Slowness::Hangs) {
-                *jobs = full;
-            }
+        self.is_short = shares.hold_any_back();
+        if self.is_short {
+            let held = self.slow.iter().filter(|(_, key)| shares.hold_back(key));
+            busy.extend(held.map(|(key, _)| (*key, most)));
         }
-        let (slow, hanging) = (self.slow_are_held_back(now), self.hanging_are_held_back());
-        if slow || hanging {
-            let held = self.slow.iter().filter(|(_, slowness)| slow || **slowness == Slowness::Hangs);
-            busy.extend(held.map(|(key, _)| (*key, full)));
-        }
-        busy.into_iter().unzip()
+        let full = shares.companies.iter().filter(|(_, held)| shares.is_full(**held));
+        let full = full.map(|(company, _)| *company).collect();
+        let (keys, running) = busy.into_iter().unzip();
+        Busy { keys, running, full }
     }
 
     /// How long until a working job waits, and so frees its slot.
@@ -144,19 +253,43 @@ impl Places {
         working.map(|job| (job.since + WORKS_FOR).saturating_duration_since(now)).min()
     }
 
-    /// Cuts off hanging jobs while less than a quarter of the room for waiting is left, the longest first; returns the
-    /// time until the next one hangs, if room is short.
+    /// Cuts off hanging jobs while room is short, those of the company that holds most first, and of these the longest;
+    /// returns the time until the next one hangs, if room is still short.
     pub(super) fn cut(&self, now: Instant) -> Option<Duration> {
-        let short = self.waiting(now).checked_sub(self.room_for_waiting() * 3 / 4)?;
-        let mut known: Vec<_> = self.running.values().filter(|job| job.may_be_cut()).collect();
-        known.sort_unstable_by_key(|job| job.since);
-        let hang = known.partition_point(|job| job.lasts(now) >= HANGS_AFTER);
-        for job in known.iter().take(hang.min(short)) {
+        // What is cut off holds no room any more, although its outcome is still to be stored.
+        let held = self.running.values().filter(|job| !job.is_cut());
+        let mut shares = Shares::of(held, self.room_for_waiting(), now);
+        let mut most: BinaryHeap<_> =
+            shares.companies.iter().map(|(company, held)| (held.waiting, *company)).collect();
+        let mut unknown =
+            most.peek().filter(|(waiting, _)| shares.are_short(*waiting)).map(|_| self.unknown())?;
+        let mut next: Option<Duration> = None;
+        while let Some((waiting, company)) = most.pop().filter(|(waiting, _)| shares.are_short(*waiting)) {
+            let Some(job) = unknown.get_mut(&company).and_then(Vec::pop) else { continue };
+            let hangs_in = HANGS_AFTER.saturating_sub(job.lasts(now));
+            if !hangs_in.is_zero() {
+                next = Some(next.map_or(hangs_in, |next| next.min(hangs_in)));
+                continue;
+            }
             if let Some(cut) = &job.cut {
                 cut.cancel();
             }
+            shares.left += 1;
+            most.push((waiting - 1, company));
         }
-        known.get(hang).map(|job| HANGS_AFTER.saturating_sub(job.lasts(now)))
+        next
+    }
+
+    /// The jobs of each company that may be cut off, the oldest last.
+    fn unknown(&self) -> HashMap<Uuid, Vec<&Running>> {
+        let mut unknown: HashMap<Uuid, Vec<&Running>> = HashMap::new();
+        for job in self.running.values().filter(|job| job.may_be_cut()) {
+            unknown.entry(job.owner.company).or_default().push(job);
+        }
+        for jobs in unknown.values_mut() {
+            jobs.sort_unstable_by_key(|job| std::cmp::Reverse(job.since));
+        }
+        unknown
     }
 
     fn waiting(&self, now: Instant) -> usize {
@@ -167,21 +300,11 @@ impl Places {
         self.most.saturating_mul(WAITING_PER_PLACE).min(MAX_WAITING)
     }
 
-    /// Whether slow keys are held back: the other half of the room is for unknown keys.
-    fn slow_are_held_back(&self, now: Instant) -> bool {
-        self.waiting(now) >= self.room_for_waiting() / 2
-    }
-
-    fn hanging_are_held_back(&self) -> bool {
-        let hanging = self.running.values().filter(|job| job.was == Some(Slowness::Hangs)).count();
-        hanging >= self.room_for_waiting() / 4
-    }
-
-    fn remember(&mut self, key: Uuid, slowness: Slowness) {
+    fn remember(&mut self, owner: Owner, slowness: Slowness) {
         if self.slow.len() >= MAX_KEYS {
             self.slow.clear();
         }
-        self.slow.insert(key, slowness);
+        self.slow.insert(owner.key, SlowKey { company: owner.company, slowness });
     }
 }
 
@@ -199,25 +322,45 @@ mod tests {
         ids
     }
 
-    fn key(number: u128) -> Uuid {
-        Uuid::from_u128(number)
+    fn key(number: usize) -> Uuid {
+        Uuid::from_u128(u128::try_from(number).expect("small"))
     }
 
+    const ONE: Uuid = Uuid::from_u128(1 << 64);
+    const TWO: Uuid = Uuid::from_u128(2 << 64);
     const MOMENT: Duration = Duration::from_millis(24);
 
-    fn full((keys, jobs): (Vec<Uuid>, Vec<i64>), per_key: i64) -> usize {
-        keys.iter().zip(jobs).filter(|(_, jobs)| *jobs == per_key).count()
+    fn of(company: Uuid, number: usize) -> Owner {
+        Owner { key: key(number), company }
+    }
+
+    fn of_one(number: usize) -> Owner {
+        of(ONE, number)
+    }
+
+    /// Starts a job of a key of its own for each of these ids.
+    fn start_each(places: &mut Places, company: Uuid, ids: &[Id], since: Instant) {
+        for id in ids {
+            let number = places.running();
+            places.start(*id, of(company, number), since, None);
+        }
+    }
+
+    fn full(busy: &Busy, per_key: i64) -> usize {
+        busy.keys.iter().zip(&busy.running).filter(|(_, jobs)| **jobs == per_key).count()
     }
 
     #[tokio::test]
     async fn a_job_keeps_its_place_for_a_moment_and_then_waits_beside() {
         let (mut places, start, ids) = (Places::new(4, 4), Instant::now(), ids(4).await);
         for id in &ids {
-            places.start(*id, key(1), start, None);
+            places.start(*id, of_one(1), start, None);
         }
         assert_eq!((places.room(start + MOMENT), places.next_room(start)), (0, Some(WORKS_FOR)));
         assert_eq!((places.room(start + WORKS_FOR), places.next_room(start + WORKS_FOR)), (4, None));
-        assert_eq!(places.busy(start + WORKS_FOR), (vec![key(1)], vec![4]), "the key itself is full");
+        let busy = places.busy(start + WORKS_FOR);
+        assert_eq!((busy.keys, busy.running), (vec![key(1)], vec![4]), "the key itself is full");
+        assert!(busy.full.is_empty(), "its company is not");
         assert!(places.end(ids[0], start + MOMENT), "somebody may have waited for the place");
         assert_eq!((places.running(), places.room(start + MOMENT)), (3, 1));
     }
@@ -225,86 +368,196 @@ mod tests {
     #[tokio::test]
     async fn jobs_of_a_key_that_was_slow_wait_from_the_start_until_one_is_quick() {
         let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(4).await);
-        places.start(ids[0], key(1), start, None);
+        places.start(ids[0], of_one(1), start, None);
         places.end(ids[0], start + SLOW_AFTER);
-        places.start(ids[1], key(1), start, None);
+        places.start(ids[1], of_one(1), start, None);
         assert_eq!(places.room(start), 1, "it takes no place");
         places.end(ids[1], start + MOMENT);
-        places.start(ids[2], key(1), start, None);
+        places.start(ids[2], of_one(1), start, None);
         assert_eq!(places.room(start), 0, "it was quick");
-        places.start(ids[3], key(2), start, None);
+        places.start(ids[3], of_one(2), start, None);
         assert!(places.end(ids[3], start));
     }
 
     #[tokio::test]
-    async fn slow_keys_hold_half_of_the_room_for_waiting_and_unknown_ones_the_rest() {
-        let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(129).await);
-        let later = start + SLOW_AFTER;
-        for (number, id) in (0_u128..).zip(&ids[..63]) {
-            places.start(*id, key(number), start, None);
-        }
-        assert_eq!(full(places.busy(later), 2), 0, "there is room for one more");
-        places.start(ids[63], key(63), start, None);
-        assert_eq!(full(places.busy(later), 2), 64, "the slow ones are held back");
-        assert!(places.end(ids[63], later), "one of them may go on");
-        for (number, id) in (63_u128..).zip(&ids[63..128]) {
-            places.start(*id, key(number), start, None);
-        }
-        assert_eq!(places.room(later), 1, "so many wait beside one place");
-        places.start(ids[128], key(128), start, None);
-        assert_eq!(places.room(later), 0, "the next one that waits holds it");
+    async fn past_the_room_for_waiting_a_job_that_waits_holds_a_place() {
+        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(129).await);
+        start_each(&mut places, ONE, &ids[..128], start);
+        assert_eq!(places.room(start + WORKS_FOR), 1, "so many wait beside one place");
+        start_each(&mut places, ONE, &ids[128..], start);
+        assert_eq!(places.room(start + WORKS_FOR), 0);
     }
 
     #[tokio::test]
-    async fn a_key_that_hung_has_one_job_at_a_time_and_all_of_them_a_quarter_of_the_room() {
-        let (mut places, start, ids) = (Places::new(1, 4), Instant::now(), ids(32).await);
+    async fn the_share_of_a_company_is_half_of_the_room_that_is_left() {
+        let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(75).await);
+        let later = start + WORKS_FOR;
+        let full = |places: &mut Places| {
+            let mut full = places.busy(later).full;
+            full.sort_unstable();
+            full
+        };
+        start_each(&mut places, ONE, &ids[..42], start);
+        assert!(full(&mut places).is_empty(), "86 of 128 are left");
+        start_each(&mut places, ONE, &ids[42..43], start);
+        assert_eq!(full(&mut places), [ONE], "alone, a company holds a third");
+        start_each(&mut places, TWO, &ids[43..70], start);
+        assert_eq!(full(&mut places), [ONE], "another one has room");
+        start_each(&mut places, TWO, &ids[70..71], start);
+        assert_eq!(full(&mut places), [ONE, TWO], "up to its own share");
+        for id in &ids[..11] {
+            assert!(places.end(*id, later), "what ends makes room");
+        }
+        assert!(full(&mut places).is_empty());
+        start_each(&mut places, TWO, &ids[71..75], start);
+        assert_eq!(full(&mut places), [ONE, TWO], "two hold a quarter each");
+    }
+
+    #[tokio::test]
+    async fn the_keys_of_a_company_that_holds_its_share_are_full_whether_they_run_or_were_slow() {
+        let (mut places, start, ids) = (Places::new(1, 4), Instant::now(), ids(44).await);
+        places.remember(of_one(100), Slowness::Waits);
+        places.remember(of_one(101), Slowness::Hangs);
+        places.remember(of(TWO, 102), Slowness::Waits);
+        places.remember(of(TWO, 103), Slowness::Hangs);
+        start_each(&mut places, ONE, &ids[..43], start);
+        places.start(ids[43], of(TWO, 43), start, None);
+        let busy = places.busy(start + WORKS_FOR);
+        let told: HashMap<Uuid, i64> = busy.keys.into_iter().zip(busy.running).collect();
+        assert!((0..43).all(|number| told[&key(number)] == 4));
+        assert_eq!((told[&key(100)], told[&key(101)]), (4, 4));
+        assert_eq!((told[&key(43)], told.len()), (1, 46), "the keys of the other company are free");
+    }
+
+    #[tokio::test]
+    async fn quick_jobs_take_nothing_of_a_share() {
+        let (mut places, start, ids) = (Places::new(1_024, 4), Instant::now(), ids(1_024).await);
+        start_each(&mut places, ONE, &ids, start);
+        assert!(places.busy(start + MOMENT).full.is_empty());
+        assert_eq!(places.cut(start + MOMENT), None);
+    }
+
+    #[tokio::test]
+    async fn a_company_without_waiting_jobs_may_start_one_however_little_room_is_left() {
+        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(128).await);
+        for (number, id) in ids.iter().enumerate() {
+            places.start(*id, Owner { key: key(number), company: key(number) }, start, None);
+        }
+        let full = places.busy(start + WORKS_FOR).full;
+        assert_eq!(full.len(), 128, "those that have one");
+        assert!(!full.contains(&ONE));
+    }
+
+    #[tokio::test]
+    async fn slow_keys_hold_two_thirds_of_their_companys_share() {
+        let (mut places, start, ids) = (Places::new(2, 2), Instant::now(), ids(65).await);
+        let later = start + SLOW_AFTER;
+        places.remember(of(TWO, 100), Slowness::Waits);
+        start_each(&mut places, ONE, &ids[..63], start);
+        assert_eq!(full(&places.busy(later), 2), 0, "there is room for one more");
+        start_each(&mut places, ONE, &ids[63..64], start);
+        let busy = places.busy(later);
+        assert_eq!((full(&busy, 2), busy.full.len()), (64, 0), "its slow keys are held back");
+        assert!(!busy.keys.contains(&key(100)), "and no other company's");
+        places.start(ids[64], of(TWO, 101), later, None);
+        assert!(!places.end(ids[64], later + MOMENT), "a quick one makes no room");
+        assert!(places.end(ids[63], later), "one of them may go on");
+        assert_eq!(full(&places.busy(later), 2), 0);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_hung_has_one_job_at_a_time_and_all_of_a_company_a_third_of_its_share() {
+        let (mut places, start, ids) = (Places::new(1, 4), Instant::now(), ids(18).await);
         for number in 0..40 {
-            places.remember(key(number), Slowness::Hangs);
+            places.remember(of_one(number), Slowness::Hangs);
         }
-        places.start(ids[0], key(0), start, None);
-        assert_eq!(
-            places.busy(start),
-            (vec![key(0)], vec![4]),
-            "one is enough to see whether it hangs still"
-        );
+        places.remember(of(TWO, 100), Slowness::Hangs);
+        start_each(&mut places, ONE, &ids[..1], start);
+        let busy = places.busy(start);
+        assert_eq!((busy.keys, busy.running), (vec![key(0)], vec![4]), "one shows whether it hangs still");
         assert_eq!(places.room(start), 1, "and takes no place");
-        for (number, id) in (1_u128..).zip(&ids[1..]) {
-            places.start(*id, key(number), start, None);
-        }
-        assert_eq!(full(places.busy(start), 4), 40, "there is room for no other one that hung");
+        start_each(&mut places, ONE, &ids[1..17], start);
+        assert_eq!(full(&places.busy(start), 4), 17, "there is room for one more");
+        start_each(&mut places, ONE, &ids[17..], start);
+        let busy = places.busy(start);
+        assert_eq!(full(&busy, 4), 40, "there is room for no other one that hung");
+        assert!(!busy.keys.contains(&key(100)), "except those of another company");
         assert!(places.end(ids[0], start + MOMENT), "until one ends");
-        assert_eq!(full(places.busy(start + MOMENT), 4), 31);
+        assert_eq!(full(&places.busy(start + MOMENT), 4), 17);
         assert!(!places.slow.contains_key(&key(0)), "this one hangs no more");
     }
 
-    #[tokio::test]
-    async fn jobs_of_unknown_keys_that_hang_are_cut_off_where_room_gets_short_and_there_is_another_attempt() {
-        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(100).await);
-        let cuts: Vec<_> = ids.iter().map(|_| CancellationToken::new()).collect();
-        let cut = |at: usize| cuts[at].is_cancelled();
-        places.remember(key(2), Slowness::Hangs);
-        for (at, id) in ids.iter().enumerate().take(98) {
-            let since = start + Duration::from_millis(u64::try_from(at).expect("small"));
-            let may = (at != 1).then(|| cuts[at].clone());
-            places.start(*id, key(u128::try_from(at).expect("small")), since, may);
+    /// Starts a job of a key of its own for each of these ids, one a millisecond. All may be cut off.
+    fn start_to_cut(
+        places: &mut Places,
+        company: Uuid,
+        ids: &[Id],
+        start: Instant,
+    ) -> Vec<CancellationToken> {
+        let mut cuts = Vec::new();
+        for (id, since) in ids.iter().zip(0..) {
+            let (cut, number) = (CancellationToken::new(), places.running());
+            places.start(*id, of(company, number), start + Duration::from_millis(since), Some(cut.clone()));
+            cuts.push(cut);
         }
-        let hang = start + HANGS_AFTER + Duration::from_millis(4);
-        assert_eq!(places.cut(start + WORKS_FOR), None, "it is a quarter that is left");
-        assert_eq!(places.cut(hang), Some(Duration::from_millis(1)), "the next one hangs soon");
-        assert!(cut(0) && cut(3) && !cut(1) && !cut(2) && !cut(4), "two too many, the longest first");
-        places.end(ids[0], hang);
-        places.end(ids[3], hang);
-        assert_eq!((places.cut(hang), cut(4)), (Some(Duration::from_millis(1)), false), "there is room now");
-        let (keys, jobs) = places.busy(hang);
-        let running = keys.iter().position(|busy| *busy == key(4)).map(|at| jobs[at]);
-        assert_eq!(running, Some(1), "what hangs is known to hang");
+        cuts
+    }
+
+    fn are_cut(cuts: &[CancellationToken]) -> Vec<usize> {
+        (0..cuts.len()).filter(|at| cuts[*at].is_cancelled()).collect()
+    }
+
+    #[tokio::test]
+    async fn jobs_of_unknown_keys_that_hang_are_cut_off_where_a_share_gets_short_and_there_is_another_attempt()
+     {
+        let (mut places, start, ids) = (Places::new(1, 3), Instant::now(), ids(37).await);
+        places.remember(of_one(0), Slowness::Hangs);
+        start_each(&mut places, ONE, &ids[..2], start);
+        let cuts = start_to_cut(&mut places, ONE, &ids[2..34], start);
+        let hang = start + HANGS_AFTER + Duration::from_millis(1);
+        assert_eq!(places.cut(hang), None, "it is a quarter of the share that is left");
+        let later = start_to_cut(&mut places, ONE, &ids[34..], start + Duration::from_millis(40));
+        assert_eq!(places.cut(start + HANGS_AFTER - MOMENT), Some(MOMENT), "none hangs yet");
+        let soon = Some(Duration::from_millis(1));
+        assert_eq!((places.cut(hang), are_cut(&cuts)), (soon, vec![0, 1]), "the longest first");
+        assert_eq!(
+            (places.cut(hang), are_cut(&cuts)),
+            (soon, vec![0, 1]),
+            "they hold no room, though they end later"
+        );
+        let next = hang + Duration::from_millis(2);
+        assert_eq!((places.cut(next), are_cut(&cuts), are_cut(&later)), (None, vec![0, 1, 2], vec![]));
+        let busy = places.busy(next);
+        let running = busy.keys.iter().position(|busy| *busy == key(4)).map(|at| busy.running[at]);
+        assert_eq!(running, Some(3), "what hangs is known to hang");
+    }
+
+    #[tokio::test]
+    async fn the_jobs_of_the_company_that_holds_most_are_cut_off() {
+        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(45).await);
+        let few = start_to_cut(&mut places, TWO, &ids[..5], start);
+        let many = start_to_cut(&mut places, ONE, &ids[5..], start + Duration::from_secs(1));
+        assert_eq!(places.cut(start + 2 * HANGS_AFTER), None);
+        assert_eq!((are_cut(&few), are_cut(&many)), (vec![], (0..7).collect()));
+    }
+
+    #[tokio::test]
+    async fn where_many_companies_leave_less_than_a_quarter_of_the_room_the_largest_makes_room() {
+        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(97).await);
+        let largest = start_to_cut(&mut places, ONE, &ids[..7], start + Duration::from_secs(1));
+        let mut others = Vec::new();
+        for (number, ids) in ids[7..].chunks(5).enumerate() {
+            others.extend(start_to_cut(&mut places, key(number), ids, start));
+        }
+        assert_eq!(places.cut(start + 2 * HANGS_AFTER), None);
+        assert_eq!((are_cut(&largest), are_cut(&others)), (vec![0], vec![]));
     }
 
     #[tokio::test]
     async fn a_bounded_number_of_slow_keys_is_remembered() {
         let mut places = Places::new(1, 1);
-        for number in 0..=u128::try_from(MAX_KEYS).expect("small") {
-            places.remember(key(number), Slowness::Waits);
+        for number in 0..=MAX_KEYS {
+            places.remember(of_one(number), Slowness::Waits);
         }
         assert_eq!(places.slow.len(), 1);
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::meter::QueueMeter;
-use super::places::Places;
+use super::places::{Busy, Owner, Places};
 use super::together::Together;
 use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
 use crate::panics::caught;
@@ -365,7 +365,7 @@ impl<Q: Queue> QueueWorker<Q> {
 
     fn ask(&mut self, look: i64) -> Ask {
         let now = Instant::now();
-        let (keys, running) = self.places.busy(now);
+        let Busy { keys, running, full } = self.places.busy(now);
         let config = &self.common.config;
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Ask {
@@ -374,6 +374,7 @@ impl<Q: Queue> QueueWorker<Q> {
             per_key: number(config.places_per_key),
             keys,
             running,
+            full,
             after: self.after,
             lease: config.lease,
             attempts: i32::try_from(config.ladder.attempts()).unwrap_or(i32::MAX),
@@ -381,11 +382,12 @@ impl<Q: Queue> QueueWorker<Q> {
     }
 
     fn start(&mut self, job: Leased<Q::Job>, claimed_at: Instant) {
-        let (common, key, cut) = (Arc::clone(&self.common), job.lease.key, CancellationToken::new());
+        let (common, cut) = (Arc::clone(&self.common), CancellationToken::new());
+        let owner = Owner { key: job.lease.key, company: job.lease.company };
         let has_another = job.lease.attempt < common.config.ladder.attempts();
         let may_cut = has_another.then(|| cut.clone());
         let task = self.jobs.spawn(async move { common.see_through(job, claimed_at, &cut).await });
-        self.places.start(task.id(), key, claimed_at, may_cut);
+        self.places.start(task.id(), owner, claimed_at, may_cut);
         self.common.meter.running(self.places.running());
     }
 

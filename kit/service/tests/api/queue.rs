@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::workers::{NEVER, PATIENCE, Running, soon, value};
 
-pub(crate) const JOBS: JobTable = JobTable { table: "org.jobs", key: "tenant" };
+pub(crate) const JOBS: JobTable = JobTable { table: "org.jobs", key: "tenant", company: "company" };
 const GROUP: &str = "default";
 const LEASE: Duration = Duration::from_mins(1);
 
@@ -26,6 +26,7 @@ pub(crate) async fn make_table(database: &TestDatabase) -> PgPool {
     let table = "
         CREATE TABLE org.jobs(
           id uuid PRIMARY KEY, tenant uuid NOT NULL, what text NOT NULL,
+          company uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
           claim_group text NOT NULL DEFAULT 'default',
           state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'dead')),
           attempt_count int NOT NULL DEFAULT 0 CHECK (attempt_count BETWEEN 0 AND 100),
@@ -204,6 +205,7 @@ fn ask(room: i64, per_key: i64) -> Ask {
         per_key,
         keys: Vec::new(),
         running: Vec::new(),
+        full: Vec::new(),
         after: None,
         lease: LEASE,
         attempts: 3,
@@ -380,6 +382,42 @@ async fn running_jobs_count_against_their_key_and_within_a_key_the_oldest_comes_
     world.service.end().await;
 }
 
+/// Makes these keys a company's.
+async fn belong(owner: &PgPool, company: Uuid, tenants: &[Uuid]) {
+    let sql = "UPDATE org.jobs SET company = $1 WHERE tenant = ANY($2)";
+    sqlx::query(sql).bind(company).bind(tenants).execute(owner).await.expect("their company");
+}
+
+#[tokio::test]
+async fn a_claim_takes_no_job_of_a_full_company() {
+    let world = World::make().await;
+    let keys: Vec<Uuid> = (1..=4).map(Uuid::from_u128).collect();
+    let mut jobs = Vec::new();
+    for key in &keys {
+        jobs.push(add(&world.owner, *key, "done", "0 s").await);
+    }
+    let (one, two) = (Uuid::from_u128(10), Uuid::from_u128(20));
+    belong(&world.owner, one, &[keys[0], keys[2]]).await;
+    belong(&world.owner, two, &[keys[1], keys[3]]).await;
+    let without = async |full: Vec<Uuid>| {
+        let claimed = claim(&world.doing.pool, &Ask { full, ..ask(10, 4) }).await;
+        assert_eq!(claimed.after, Some(keys[3]), "every key was examined");
+        claimed.jobs.iter().map(|job| (job.lease.id, job.lease.company)).collect::<Vec<_>>()
+    };
+    assert!(without(vec![two, one]).await.is_empty());
+    assert_eq!(without(vec![one, Uuid::from_u128(30)]).await, [(jobs[1], two), (jobs[3], two)]);
+    assert_eq!(without(Vec::new()).await, [(jobs[0], one), (jobs[2], one)], "control");
+    let tenants = JobTable { company: "tenant", ..JOBS };
+    for key in &keys {
+        add(&world.owner, *key, "done", "0 s").await;
+    }
+    let asked = Ask { full: keys[1..].to_vec(), ..ask(10, 4) };
+    let claimed: Claimed<Job> = tenants.claim(&world.doing.pool, GROUP, &asked).await.expect("a claim");
+    let taken: Vec<_> = claimed.jobs.iter().map(|job| (job.lease.key, job.lease.company)).collect();
+    assert_eq!(taken, [(keys[0], keys[0])], "where the key is the company");
+    world.service.end().await;
+}
+
 #[tokio::test]
 async fn keys_without_due_jobs_are_passed_in_bounded_steps() {
     let world = World::make().await;
@@ -510,7 +548,7 @@ impl Queue for Flaky {
 
     async fn claim(&self, _: &Ask) -> sqlx::Result<Claimed<()>> {
         let (id, token, key) = (Uuid::now_v7(), Uuid::new_v4(), Uuid::nil());
-        let lease = Lease { id, token, key, attempt: 1, is_spent: false };
+        let lease = Lease { id, token, key, company: key, attempt: 1, is_spent: false };
         let jobs = match self.claims.fetch_add(1, Ordering::SeqCst) {
             0 => return Err(sqlx::Error::PoolTimedOut),
             1 => vec![Leased { lease, job: () }],

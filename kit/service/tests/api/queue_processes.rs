@@ -212,13 +212,13 @@ async fn settled_jobs_cost_a_claim_nothing() {
                    SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
     sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
-    let alone = explain(&owner, "'{}', '{}'").await;
+    let alone = explain(&owner, "'{}', '{}'", "{}").await;
     let number_settled = i32::try_from(settled).expect("a number");
     let more = "INSERT INTO org.jobs(id, tenant, what, state, settled_at, attempt_count) \
                 SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done', 'done', now(), 1 FROM generate_series(1, $1) n";
     sqlx::query(more).bind(number_settled).execute(&owner).await.expect("settled jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
-    let beside = explain(&owner, "'{}', '{}'").await;
+    let beside = explain(&owner, "'{}', '{}'", "{}").await;
     told(&format!(
         "a claim of 16 of 1,000 jobs: {} blocks, {} ms; beside {settled} settled ones: {} blocks, {} ms",
         alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
@@ -239,18 +239,46 @@ async fn the_backlog_of_a_key_whose_places_are_taken_costs_a_claim_nothing() {
     sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
     let running = format!("'{{{}}}', '{{{PLACES_PER_KEY}}}'", Uuid::nil());
-    let alone = explain(&owner, &running).await;
+    let alone = explain(&owner, &running, "{}").await;
     let backlog = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
                    SELECT gen_random_uuid(), $2, 'done', now() - interval '1 day' FROM generate_series(1, $1)";
     let waiting_jobs = i32::try_from(waiting).expect("a number");
     sqlx::query(backlog).bind(waiting_jobs).bind(Uuid::nil()).execute(&owner).await.expect("a backlog");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
-    let beside = explain(&owner, &running).await;
+    let beside = explain(&owner, &running, "{}").await;
     told(&format!(
         "a claim of 16 of 1,000 jobs: {} blocks, {} ms; with {waiting} older ones of a full key: {} blocks, {} ms",
         alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
     ));
     assert!(beside.blocks <= 2 * alone.blocks, "{beside:?} after {alone:?}");
+    assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
+}
+
+#[tokio::test]
+async fn the_backlog_of_a_full_company_costs_a_claim_nothing() {
+    let waiting = number("QUEUE_SETTLED", 20_000);
+    let database = testkit::database().await;
+    let owner = make_table(&database).await;
+    let pending = "INSERT INTO org.jobs(id, tenant, what) \
+                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
+    sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
+    sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
+    let full = format!("{{{}}}", Uuid::max());
+    let alone = explain(&owner, "'{}', '{}'", "{}").await;
+    // Twenty keys, which come before the others.
+    let backlog = "INSERT INTO org.jobs(id, tenant, what, company, next_attempt_at) \
+                   SELECT gen_random_uuid(), ('00000000-0000-0000-0000-' || lpad((n % 20)::text, 12, '0'))::uuid, 'done', $2, \
+                     now() - interval '1 day' FROM generate_series(1, $1) n";
+    let waiting_jobs = i32::try_from(waiting).expect("a number");
+    sqlx::query(backlog).bind(waiting_jobs).bind(Uuid::max()).execute(&owner).await.expect("a backlog");
+    sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
+    let beside = explain(&owner, "'{}', '{}'", &full).await;
+    told(&format!(
+        "a claim of 16 of 1,000 jobs: {} blocks, {} ms; with {waiting} older ones of a full company: {} blocks, {} ms",
+        alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
+    ));
+    // Two reads of three or four blocks each for a key that is passed.
+    assert!(beside.blocks <= 2 * alone.blocks + 20 * 8, "{beside:?} after {alone:?}");
     assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
 }
 
@@ -263,10 +291,10 @@ struct Cost {
 }
 
 /// The cost of one claim of sixteen jobs, without its effect, with the generic plan, as after the first few claims of a
-/// connection; `running` holds the keys and numbers of running jobs. The plan is printed for a large table.
-async fn explain(owner: &PgPool, running: &str) -> Cost {
-    let types = "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int";
-    let values = format!("'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100");
+/// connection; `running` holds the keys and numbers of running jobs, `full` the full companies. The plan is printed for a large table.
+async fn explain(owner: &PgPool, running: &str, full: &str) -> Cost {
+    let types = "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int, uuid[]";
+    let values = format!("'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100, '{full}'");
     let prepare = format!(
         "SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE claim({types}) AS {}",
         JOBS.claim_sql()

@@ -18,7 +18,7 @@ use super::rules::CHANNEL;
 use super::store;
 use crate::KEY;
 
-const TABLE: JobTable = JobTable { table: "helpdesk.notices", key: "company_id" };
+const TABLE: JobTable = JobTable { table: "helpdesk.notices", key: "company_id", company: "company_id" };
 /// The only group: every process of the module posts every notice.
 const GROUP: &str = "default";
 /// The worker's name in audit rows.

@@ -31,7 +31,8 @@ use crate::messages::rules::MailPayload;
 use crate::secrets::rules::Sealer;
 use crate::secrets::store::{ForAttempt, Kept, for_attempts};
 
-pub(super) const TABLE: JobTable = JobTable { table: "notification.delivery_jobs", key: "channel_id" };
+pub(super) const TABLE: JobTable =
+    JobTable { table: "notification.delivery_jobs", key: "channel_id", company: "company_id" };
 
 /// How long a job of a disabled channel waits before the channel is checked again; enabling the channel makes the job
 /// due at once.

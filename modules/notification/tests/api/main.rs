@@ -23,6 +23,7 @@ mod messages;
 mod read;
 mod secrets;
 mod settings;
+mod shares;
 mod ssrf;
 mod subscriptions;
 mod support;
