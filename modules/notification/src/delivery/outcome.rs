@@ -121,8 +121,9 @@ fn of_status(status: StatusCode, headers: &HeaderMap, now: OffsetDateTime) -> Ou
 /// The delay that `Retry-After` asks for, given in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number of seconds that does not fit is as good as the largest: the ladder caps both.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = OffsetDateTime::from(httpdate::parse_http_date(text).ok()?);
     Duration::try_from(moment - now).ok()
@@ -173,7 +174,11 @@ mod tests {
         // 2023-11-14T22:13:20Z is NOW.
         assert_eq!(asked(429, "Tue, 14 Nov 2023 22:14:20 GMT"), Some(Duration::from_mins(1)));
         assert_eq!(asked(429, "Tue, 14 Nov 2023 22:12:20 GMT"), None, "a moment that is over");
-        for bad in ["soon", "-5", "1.5", ""] {
+        let most = Some(Duration::from_secs(u64::MAX));
+        for many in ["18446744073709551615", "18446744073709551616", "9999999999999999999999999"] {
+            assert_eq!(asked(429, many), most, "{many}");
+        }
+        for bad in ["soon", "-5", "+5", "1.5", ""] {
             assert_eq!(asked(429, bad), None, "{bad}");
         }
         assert_eq!(asked(500, "3600"), None);
