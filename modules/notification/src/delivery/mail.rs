@@ -50,7 +50,7 @@ impl Mailer {
         Message::builder()
             .from(self.from.clone())
             .to(Mailbox::new(None, to))
-            .subject(payload.subject_line.as_str())
+            .raw_header(::mail::subject(&payload.subject_line))
             .date(SystemTime::from(payload.created_at))
             .message_id(Some(format!("<{id}@{}>", self.domain)))
             .raw_header(header("X-Platform-Delivery-Id", id.to_string()))

@@ -75,6 +75,19 @@ async fn property_7_each_recipient_gets_a_mail_of_his_own_with_its_delivery_id()
 }
 
 #[tokio::test]
+async fn a_subject_line_that_looks_encoded_is_read_as_it_was_written() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    publish(&module, &team, "About =?utf-8?q?Re=3A?= it", "x").await;
+    publish(&module, &team, "Is 1 = 1?", "x").await;
+    settled(&module).await;
+    let mut subjects: Vec<String> =
+        server.mails().iter().map(|mail| line(&text(mail), "Subject").to_owned()).collect();
+    subjects.sort_unstable();
+    assert_eq!(subjects, ["=?utf-8?b?QWJvdXQgPT91dGYtOD9xP1JlPTNBPz0gaXQ=?=", "Is 1 = 1?"]);
+}
+
+#[tokio::test]
 async fn property_7_whatever_ends_a_line_of_the_text_a_mail_has_crlf_there_alone() {
     let (module, server) = start_plain().await;
     let team = channel(&module, "team", "email", Some("team@example.com")).await;
