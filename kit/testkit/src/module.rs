@@ -113,6 +113,7 @@ impl ModuleApi {
             stops: stop.drop_guard(),
         };
         module.decide(|_| true);
+        module.authz.answer("GET", "/internal/authz/companies/*", 200, json!({ "data": { "inUse": true } }));
         module.wait_for_keys().await;
         module
     }

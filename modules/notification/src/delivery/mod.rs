@@ -3,12 +3,14 @@
 //!
 //! ```text
 //! queue.rs     claim -> attempt by kind -> settle: job, attempt row, health, audit    (store.rs)
+//! in_use.rs    whether the company uses the module
 //! webhook.rs   signs by the Standard Webhooks specification, sends through service::outbound
 //! recipient.rs whether a mail still has a recipient
 //! mail.rs      SMTP with lettre                    outcome.rs  what a response means: done, retry or dead
 //! ```
 
 pub(crate) mod dispatch;
+mod in_use;
 pub mod mail;
 mod meter;
 pub mod outcome;
@@ -77,6 +79,7 @@ pub(crate) fn start(
         core: parts.core.for_workers(),
         org: parts.org.clone(),
         authz: parts.authz.clone(),
+        uses: in_use::Uses::new(parts.authz.clone()),
         outbox: outbox.clone(),
         outbound: outbound.clone(),
         sealer: sealer.clone(),

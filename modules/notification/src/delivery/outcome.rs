@@ -50,13 +50,15 @@ impl Outcome {
 pub const CHANNEL_DELETED: &str = "channel_deleted";
 /// The channel is disabled: pending jobs are delivered when it is enabled again.
 pub const CHANNEL_DISABLED: &str = "channel_disabled";
+/// The company does not use the module: it is not active, or the module is disabled.
+pub const NOT_IN_USE: &str = "not_in_use";
 /// Those who subscribed with this address have left the company, or their accounts are suspended.
 pub const MEMBER_LEFT: &str = "member_left";
 /// The address is no longer the channel's or a subscriber's.
 pub const UNSUBSCRIBED: &str = "unsubscribed";
 /// org cannot say whether they have left.
 pub const ORG_UNAVAILABLE: &str = "org_unavailable";
-/// authz cannot say whether their accounts are suspended.
+/// authz cannot say whether the company uses the module, or whether the subscribers' accounts are suspended.
 pub const AUTHZ_UNAVAILABLE: &str = "authz_unavailable";
 /// The receiver is gone for good, so its channel is disabled.
 pub const GONE: &str = "gone";

@@ -18,9 +18,13 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::DeliveryId;
+use super::in_use::{Use, Uses};
 use super::mail::Mailer;
 use super::meter::Meter;
-use super::outcome::{self, CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, Outcome, UNSUBSCRIBED};
+use super::outcome::{
+    self, AUTHZ_UNAVAILABLE, CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, NOT_IN_USE, Outcome,
+    UNSUBSCRIBED,
+};
 use super::recipient::{Recipients, Unknown};
 use super::store::{self, AttemptRow};
 use super::webhook::Attempt;
@@ -37,6 +41,11 @@ pub(super) const TABLE: JobTable =
 /// How long a job of a disabled channel waits before the channel is checked again; enabling the channel makes the job
 /// due at once.
 const DISABLED_PAUSE: Duration = Duration::from_hours(1);
+/// How long a job waits before authz is asked again whether its company uses the module; nothing tells the worker when
+/// that changes. A long backlog is claimed and settled once in this time.
+const NOT_IN_USE_PAUSE: Duration = Duration::from_mins(5);
+/// The same while authz does not answer.
+const UNKNOWN_PAUSE: Duration = Duration::from_secs(30);
 /// The outcome of a successful attempt.
 const SUCCESS: &str = "success";
 
@@ -45,6 +54,7 @@ pub(super) struct Deliveries {
     pub(super) core: Core,
     pub(super) org: OrgClient,
     pub(super) authz: AuthzClient,
+    pub(super) uses: Uses,
     pub(super) outbox: Outbox,
     pub(super) outbound: OutboundClient,
     pub(super) sealer: Sealer,
@@ -160,8 +170,12 @@ impl Deliveries {
             None => Outcome::again(None, outcome::INTERNAL),
             Some(channel) if channel.is_deleted => Outcome::dead(None, CHANNEL_DELETED),
             Some(channel) if channel.is_disabled => Outcome::later(DISABLED_PAUSE, CHANNEL_DISABLED),
-            Some(channel) if job.is_webhook() => self.webhook(lease, job, &channel.kept).await,
-            Some(_) => self.mail(lease, job).await,
+            Some(channel) => match self.uses.of(job.company()).await {
+                Use::Yes if job.is_webhook() => self.webhook(lease, job, &channel.kept).await,
+                Use::Yes => self.mail(lease, job).await,
+                Use::No => Outcome::later(NOT_IN_USE_PAUSE, NOT_IN_USE),
+                Use::Unknown => Outcome::later(UNKNOWN_PAUSE, AUTHZ_UNAVAILABLE),
+            },
         }
     }
 
@@ -231,8 +245,9 @@ impl Deliveries {
         let row = row(lease, ended, self.core.clock.now());
         let class = if is_deleted { Some(CHANNEL_DELETED) } else { row.class };
         // Without an attempt there is no row and nothing to count.
-        let untried = [CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, UNSUBSCRIBED];
-        let was_tried = row.class.is_none_or(|class| !untried.contains(&class));
+        let untried = [CHANNEL_DELETED, MEMBER_LEFT, UNSUBSCRIBED];
+        let is_postponed = matches!(ended.settlement, Settlement::Postponed { .. });
+        let was_tried = !is_postponed && row.class.is_none_or(|class| !untried.contains(&class));
         if was_tried {
             store::keep_attempt(tx, &row).await?;
         }

@@ -122,8 +122,16 @@ async fn count(owner: &PgPool, holds: &str) -> Option<i64> {
     sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(owner).await.ok()
 }
 
-fn settings_of(database: &TestDatabase, issuer: &TokenIssuer) -> Settings {
+/// Stands in for authz, which says that the module is in use.
+async fn authz() -> Stub {
+    let authz = Stub::start().await;
+    authz.answer("GET", "/internal/authz/companies/*", 200, json!({ "data": { "inUse": true } }));
+    authz
+}
+
+fn settings_of(database: &TestDatabase, issuer: &TokenIssuer, authz: &Stub) -> Settings {
     let settings = testkit::settings("notification", database, issuer)
+        .with("PLATFORM_AUTHZ_BASE_URL", authz.url())
         .with("PLATFORM_PORT_OFFSET", PORT_OFFSET)
         .with("RUST_LOG", "error");
     let local = LOCAL.iter().filter(|(name, _)| !name.ends_with("RETRY_SECONDS"));
@@ -136,7 +144,7 @@ async fn property_4_killed_workers_and_a_crashed_database_lose_no_delivery() {
     let (jobs, seconds) = (full.unwrap_or(400), number("CRASH_SECONDS").unwrap_or(4));
     let mut cluster = OwnCluster::start().await;
     let (database, issuer) = (cluster.database().await, TokenIssuer::start().await);
-    let settings = settings_of(&database, &issuer);
+    let settings = settings_of(&database, &issuer, &authz().await);
     let (stub, seen) = receiver().await;
     let owner = database.owner_pool();
     fill(&owner, &Config::read(&settings).expect("right"), &stub, jobs).await;

@@ -15,6 +15,7 @@ mod events;
 mod former_members;
 mod gates;
 mod health;
+mod in_use;
 mod isolation;
 mod ladder;
 mod lists;

@@ -1,11 +1,11 @@
 //! The share of one company in the room for deliveries that wait for their receivers.
 
-use serde_json::json;
-use testkit::{ModuleApi, Stub};
+use serde_json::Value;
+use testkit::Stub;
 use uuid::Uuid;
 
 use crate::start_with;
-use crate::support::{id, received, until, webhook};
+use crate::support::{deliver_to_all, received, until, webhook, webhook_of};
 
 /// One place, beside which 128 deliveries may wait, and one attempt, so that none is cut off and begins again.
 const NARROW: &[(&str, &str)] = &[
@@ -18,34 +18,11 @@ const CHANNELS: usize = 300;
 /// The share of a company that is alone: as many wait as half of the room that they leave.
 const SHARE: usize = 43;
 
-/// Creates a webhook in another company.
-async fn webhook_of(module: &ModuleApi, company: Uuid, receiver: &Stub, path: &str) -> String {
-    let body = json!({ "key": "hook", "label": "Label", "kind": "webhook", "target": format!("{}{path}", receiver.url()) });
-    let call = module.call("POST", &module.path(company, "/channels")).json(body);
-    id(&module.send("POST", "/channels", call).await)
-}
-
-/// Writes one message and one delivery for every channel. They become due at the same moment.
-async fn deliver_to_all(module: &ModuleApi) {
-    module
-        .execute(
-            "WITH made AS (
-               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
-               SELECT gen_random_uuid(), company_id, id, 's', 'b', 'x' FROM notification.channels
-               RETURNING id, company_id, channel_id)
-             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
-             SELECT gen_random_uuid(), made.company_id, made.id, channel_id, 'webhook', c.target, '{}'
-               FROM made JOIN notification.channels c ON c.id = channel_id"
-                .to_owned(),
-        )
-        .await;
-}
-
 #[tokio::test]
 async fn property_10_a_company_with_hundreds_of_hanging_receivers_leaves_room_for_another_company() {
     let (module, receiver) = (start_with(NARROW).await, Stub::start().await);
     receiver.hang("POST", "/hang");
-    receiver.answer("POST", "/hook", 204, serde_json::Value::Null);
+    receiver.answer("POST", "/hook", 204, Value::Null);
     for number in 0..CHANNELS {
         webhook(&module, &format!("hang-{number}"), &receiver, "/hang").await;
     }

@@ -47,6 +47,29 @@ pub(crate) async fn webhook(module: &ModuleApi, key: &str, receiver: &Stub, path
     channel(module, key, "webhook", Some(&format!("{}{path}", receiver.url()))).await
 }
 
+/// Creates a webhook in another company.
+pub(crate) async fn webhook_of(module: &ModuleApi, company: Uuid, receiver: &Stub, path: &str) -> String {
+    let body = json!({ "key": "hook", "label": "Label", "kind": "webhook", "target": format!("{}{path}", receiver.url()) });
+    let call = module.call("POST", &module.path(company, "/channels")).json(body);
+    id(&module.send("POST", "/channels", call).await)
+}
+
+/// Writes one message and one delivery for every channel. They become due at the same moment.
+pub(crate) async fn deliver_to_all(module: &ModuleApi) {
+    module
+        .execute(
+            "WITH made AS (
+               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
+               SELECT gen_random_uuid(), company_id, id, 's', 'b', 'x' FROM notification.channels
+               RETURNING id, company_id, channel_id)
+             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
+             SELECT gen_random_uuid(), made.company_id, made.id, channel_id, 'webhook', c.target, '{}'
+               FROM made JOIN notification.channels c ON c.id = channel_id"
+                .to_owned(),
+        )
+        .await;
+}
+
 /// Publishes a message and returns its id.
 pub(crate) async fn message(module: &ModuleApi, channel: &str) -> String {
     id(&module.ask("POST", "/messages", Some(text_of(channel))).await)
