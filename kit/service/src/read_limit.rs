@@ -174,7 +174,7 @@ mod tests {
 
     /// Polls a future once; returns whether it waits.
     async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
-        std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context).is_pending())).await
+        poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context).is_pending())).await
     }
 
     #[tokio::test]

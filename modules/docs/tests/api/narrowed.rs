@@ -390,7 +390,7 @@ async fn no_right_is_given_by_one_who_lost_the_own_one_while_the_call_waited() {
                 () = waiting(&world, 1) => {}
             }
             if is_lost {
-                world.facts().groups.insert(group, std::collections::BTreeSet::new());
+                world.facts().groups.insert(group, BTreeSet::new());
             }
             held.rollback().await.expect("the table is let go");
             let acted = acted.await;
@@ -413,12 +413,12 @@ const READS: [(&str, &str); 6] = [
 ];
 
 /// Person 1 writes this word wherever a reader of the document may find it.
-async fn write_everywhere(world: &World, document: &str, word: &str) {
-    let comment = world.on(1, "POST", document, "/comments", Some(json!({ "body": word }))).await;
+async fn write_everywhere(world: &World, document: &str, secret: &str) {
+    let comment = world.on(1, "POST", document, "/comments", Some(json!({ "body": secret }))).await;
     assert_eq!(comment.status, 201, "{}", comment.text);
-    let title = json!({ "title": word, "baseVersion": 1 });
+    let title = json!({ "title": secret, "baseVersion": 1 });
     assert_eq!(world.on(1, "PUT", document, "", Some(title)).await.status, 200);
-    let note = json!({ "role": "viewer", "note": word });
+    let note = json!({ "role": "viewer", "note": secret });
     assert_eq!(world.on(4, "POST", document, "/access-requests", Some(note)).await.status, 201);
 }
 
@@ -512,11 +512,13 @@ type Write = fn() -> (&'static str, &'static str, Option<Value>);
 
 #[tokio::test]
 async fn a_write_that_waited_for_the_document_is_decided_again() {
-    let save = || ("PUT", "", Some(json!({ "body": "late", "baseVersion": 1 })));
-    let comment = || ("POST", "/comments", Some(json!({ "body": "late" })));
-    let open = || ("PUT", "/access", Some(json!({ "generalAccess": "company_edit" })));
-    let trash = || ("DELETE", "", None);
-    for (who, write) in [(2, save as Write), (2, comment), (0, open), (0, trash)] {
+    let writes: [(usize, Write); 4] = [
+        (2, || ("PUT", "", Some(json!({ "body": "late", "baseVersion": 1 })))),
+        (2, || ("POST", "/comments", Some(json!({ "body": "late" })))),
+        (0, || ("PUT", "/access", Some(json!({ "generalAccess": "company_edit" })))),
+        (0, || ("DELETE", "", None)),
+    ];
+    for (who, write) in writes {
         for narrows in [false, true] {
             let world = World::of(5).await;
             let document = document_of_a_group(&world).await;
