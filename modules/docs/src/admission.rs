@@ -4,11 +4,11 @@
 //!
 //! A right may be taken away after it was decided by and before it is used. Every such change of the document or of a
 //! folder around it (a share removed or changed, access, `editorsCanShare`, the owner, the place) changes the document's
-//! [`Rights`] before it is answered. The decision is made for one state of them, read before authz is asked. It is compared
-//! where the row is read next: under its lock before a write ([`Admitted::lock`], [`Admitted::right`]), with the text
-//! before it is shown ([`Admitted::confirmed`]), and after whatever else is read ([`Admitted::held`]). If it differs, the
-//! call is decided again. What changes elsewhere, such as the caller's groups, is in no document's rights: after a wait,
-//! authz is asked once more at the same places.
+//! [`Rights`] before it is answered. The decision is made for one state of them, read before authz is asked. The rights are
+//! read again and compared before the call takes effect: under the row's lock before a write ([`Admitted::lock`],
+//! [`Admitted::right`]), together with the text ([`Admitted::confirmed`]), and after reading anything else
+//! ([`Admitted::held`]). If they differ, the call is decided again. They do not cover changes made elsewhere, such as to
+//! the caller's groups: if the call has waited, authz is asked again at the same places.
 
 use std::ops::Deref;
 use std::time::Duration;

@@ -532,7 +532,7 @@ impl TwoStore {
             Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
         };
         let by = row.removed_by().unwrap_or_else(|| call.caller.subject.as_str()).to_owned();
-        // A removal that was begun before goes on, whoever resumes it.
+        // Only the call that began the removal needs the right; a resumed one is completed for any caller.
         let allowed = if is_begun { self.still_allowed(call).await } else { Ok(()) };
         let asked = match allowed {
             Ok(()) => {

@@ -264,15 +264,7 @@ async fn everybody_removes_the_own_member_share_and_nobody_elses() {
 async fn two_hundred_shares_are_the_most() {
     let world = World::of(4).await;
     let document = world.document(1, "Plan").await;
-    let company = world.module.company;
-    let add = "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, group_id, role, state, granted_by)";
-    world
-        .module
-        .execute(format!(
-            "{add} SELECT gen_random_uuid(), '{company}', '{document}', 'group', gen_random_uuid(), 'viewer', 'active',
-               'subject-1' FROM generate_series(1, 199)"
-        ))
-        .await;
+    world.fill_shares(&document, 199).await;
     let group = world.group(&[2]);
     let last =
         world.on(1, "POST", &document, "/shares", Some(json!({ "groupId": group, "role": "viewer" }))).await;

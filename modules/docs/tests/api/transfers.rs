@@ -74,16 +74,8 @@ async fn every_wrong_owner_is_told_by_its_word() {
 async fn a_transfer_leaves_at_most_two_hundred_shares() {
     let world = World::of(5).await;
     let document = world.document(1, "Plan").await;
-    let company = world.module.company;
-    let fill = |count: usize| {
-        format!(
-            "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, group_id, role, state, granted_by)
-             SELECT gen_random_uuid(), '{company}', '{document}', 'group', gen_random_uuid(), 'viewer', 'active',
-               'subject-1' FROM generate_series(1, {count})"
-        )
-    };
     let shares = format!("SELECT count(*) FROM docs.shares WHERE document_id = '{document}'");
-    world.module.execute(fill(199)).await;
+    world.fill_shares(&document, 199).await;
     assert_eq!(transfer(&world, 0, &document, 2).await.status, 200, "the former owner's is the last");
     assert_eq!(world.count(&shares).await, 200);
     let over = transfer(&world, 0, &document, 3).await;
@@ -101,15 +93,7 @@ async fn a_transfer_at_the_limit_that_broke_off_is_finished_by_its_repetition() 
     let document = world.document(1, "Plan").await;
     world.fail(&[Fault::LostAfter]);
     assert_eq!(transfer(&world, 0, &document, 2).await.status, 503);
-    let company = world.module.company;
-    world
-        .module
-        .execute(format!(
-            "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, group_id, role, state, granted_by)
-             SELECT gen_random_uuid(), '{company}', '{document}', 'group', gen_random_uuid(), 'viewer', 'active',
-               'subject-1' FROM generate_series(1, 200)"
-        ))
-        .await;
+    world.fill_shares(&document, 200).await;
     let again = transfer(&world, 0, &document, 2).await;
     assert_eq!(again.status, 200, "{}", again.text);
     assert_eq!(owners(&world, &document), ["subject-2"]);

@@ -430,6 +430,18 @@ impl World {
         sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(&pool).await.expect("a count")
     }
 
+    /// Shares a document with this many groups that nobody is in.
+    pub(crate) async fn fill_shares(&self, document: &str, count: usize) {
+        let company = self.module.company;
+        self.module
+            .execute(format!(
+                "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, group_id, role, state, granted_by)
+                 SELECT gen_random_uuid(), '{company}', '{document}', 'group', gen_random_uuid(), 'viewer', 'active',
+                   'subject-1' FROM generate_series(1, {count})"
+            ))
+            .await;
+    }
+
     /// The actions of the audit rows about a subject.
     pub(crate) async fn actions(&self, subject: &str) -> Vec<String> {
         let rows = self.module.audit().await;
