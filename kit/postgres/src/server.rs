@@ -312,9 +312,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("embedded-{name}-{seconds}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let program = folder.join(name);
-        fs::copy("/bin/sleep", &program).expect("a copy");
+        // A copy could be open for writing in a process that another test starts at this moment ("Text file busy").
+        std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
         let child = std::process::Command::new(program).arg(seconds).spawn().expect("it starts");
-        // It keeps running without its file.
+        // It keeps running without its link.
         fs::remove_dir_all(folder).expect("removed");
         child
     }
