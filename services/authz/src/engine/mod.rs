@@ -17,6 +17,7 @@ mod sql;
 pub use answers::{
     Branch, DEFAULT_BUDGET, Engine, Explained, Listed, Listing, Reading, Shown, Tree, Unanswered, Window,
 };
+pub use database::SETTINGS;
 pub use graph::TupleRow;
 pub use graph::fixed::FixedGraph;
 pub use graph::words::Full;

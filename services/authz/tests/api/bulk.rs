@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use authz::engine::SETTINGS;
 use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
 
 use crate::app::{App, Rows, in_company, with};
 use crate::can::with_crm;
@@ -73,4 +75,33 @@ async fn decisions_go_on_through_a_bulk_write_and_none_is_stale() {
     assert_eq!(app.reason("alice", body.clone()).await, "ENGINE_DENIED");
     rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
     assert_eq!(app.reason("alice", body).await, "ALLOWED");
+}
+
+/// The plan of a round of one question on a connection with these settings, where parallel workers cost nothing.
+async fn plan(pool: &PgPool, settings: &[(&str, &str)]) -> String {
+    let options = pool.connect_options().as_ref().clone().options(settings.iter().copied());
+    let mut connection = PgConnection::connect_with(&options).await.expect("a connection");
+    let round = include_str!("../../src/engine/feed/read_one.sql");
+    let prepare = format!(
+        "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0;
+         SET min_parallel_table_scan_size = 0;
+         PREPARE q(text, text, uuid, text, text) AS {round}"
+    );
+    sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await.expect("prepared");
+    let explain = "EXPLAIN EXECUTE q(pg_current_snapshot()::text, 'alice', NULL, 'crm', 'crm.access')";
+    let rows = sqlx::raw_sql(explain).fetch_all(&mut connection).await.expect("a plan");
+    rows.iter().map(|row| row.get::<String, _>(0) + "\n").collect()
+}
+
+#[tokio::test]
+async fn a_decision_after_a_bulk_write_starts_no_parallel_workers() {
+    let database = testkit::database().await;
+    let authz = database.pool_as("authz");
+    add(&Rows(authz.clone()), 20_000).await;
+    let others: Vec<_> =
+        SETTINGS.into_iter().filter(|(name, _)| *name != "max_parallel_workers_per_gather").collect();
+    let parallel = plan(&authz, &others).await;
+    assert!(parallel.contains("Gather"), "control: {parallel}");
+    let alone = plan(&authz, &SETTINGS).await;
+    assert!(!alone.contains("Gather") && alone.contains("Index Scan using change_pkey"), "{alone}");
 }
