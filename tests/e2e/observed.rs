@@ -102,7 +102,7 @@ async fn traced(platform: &Together, receiver: &Receiver, alice: &Api, company: 
     }
     let edge = spans.iter().find(|span| span.name == chain[0].1).expect("it is there");
     assert_eq!(attribute(edge, "http.response.status_code"), Some("200"));
-    let steps = ["authenticate", "provision", "clear"];
+    let steps = ["authenticate", "provision", "authorize"];
     assert!(steps.iter().all(|step| spans.iter().any(|span| span.name == *step && span.parent == edge.id)));
     let told = format!("{spans:?}");
     assert!(!told.contains(token) && !told.contains("Bearer"), "no token in a span");

@@ -16,7 +16,7 @@ const GIVES_WAY: i32 = 10;
 pub(crate) fn start(end: CancellationToken) -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
-    thread::Builder::new().name("edge-apart".to_owned()).spawn(move || {
+    thread::Builder::new().name("edge-background".to_owned()).spawn(move || {
         if let Err(error) = nice(GIVES_WAY) {
             tracing::debug!(%error, "cannot lower the priority of the metrics thread");
         }

@@ -107,7 +107,7 @@ async fn attempt(
             let step = trace.ids.step("provision");
             provision::ensure(worker, &caller, to.guard(), &guarded.ids, trace.began).await?;
             drop(step);
-            let _step = trace.ids.step("clear");
+            let _step = trace.ids.step("authorize");
             match authorize::authorize(worker, &guarded, to, &caller).await? {
                 Authorization::Upstream(authorized) => {
                     (authorized, ClientKey::subject(caller.claims.subject_hash))

@@ -22,17 +22,17 @@ pub(crate) struct Upstreams {
     modules: Mutex<HashMap<(String, u16), Arc<Upstream>>>,
     /// The stream permits shared by all upstreams.
     streams: Arc<Streams>,
-    crews: usize,
+    pool_sets: usize,
 }
 
 impl Upstreams {
-    /// Creates the upstreams with `crews` sets of idle connections: one per worker, and one for the catalog watch.
-    pub(crate) fn new(config: Arc<EdgeConfig>, crews: usize) -> Self {
+    /// Creates the upstreams with `pool_sets` sets of idle connections: one per worker, and one for the catalog watch.
+    pub(crate) fn new(config: Arc<EdgeConfig>, pool_sets: usize) -> Self {
         let streams =
             Arc::new(Streams::new(Capacity { requests: config.limits.tunnels, ..config.budgets.capacity }));
         let one = |authority: &Authority| {
             let hosts = vec![(UpstreamProtocol::Http1, authority.clone())];
-            Arc::new(Upstream::new(hosts, config.budgets.capacity, Arc::clone(&streams), crews))
+            Arc::new(Upstream::new(hosts, config.budgets.capacity, Arc::clone(&streams), pool_sets))
         };
         let addresses = &config.addresses;
         Self {
@@ -43,7 +43,7 @@ impl Upstreams {
             idp: one(&addresses.idp),
             modules: Mutex::default(),
             streams,
-            crews,
+            pool_sets,
             config,
         }
     }
@@ -64,7 +64,7 @@ impl Upstreams {
         let upstream = modules.entry((key.to_owned(), port)).or_insert_with(|| {
             let hosts = self.config.addresses.module(key, port);
             let streams = Arc::clone(&self.streams);
-            Arc::new(Upstream::new(hosts, self.config.budgets.capacity, streams, self.crews))
+            Arc::new(Upstream::new(hosts, self.config.budgets.capacity, streams, self.pool_sets))
         });
         Arc::clone(upstream)
     }

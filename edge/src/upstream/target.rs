@@ -71,7 +71,7 @@ pub(crate) struct Host {
     rests: AtomicU32,
     /// As counted by [`millis`]; in the past if the host is not ejected.
     rests_until: AtomicU64,
-    shelves: Vec<IdlePool>,
+    idle_pools: Vec<IdlePool>,
 }
 
 impl Upstream {
@@ -154,7 +154,7 @@ impl Upstream {
 impl Host {
     /// Connections that all workers reused, and connections they dialled.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let counts = self.shelves.iter().map(IdlePool::counts);
+        let counts = self.idle_pools.iter().map(IdlePool::counts);
         counts.fold((0, 0), |(reused, dialled), (r, d)| (reused + r, dialled + d))
     }
 
@@ -166,13 +166,13 @@ impl Host {
             failures: AtomicU32::new(0),
             rests: AtomicU32::new(0),
             rests_until: AtomicU64::new(0),
-            shelves: (0..workers).map(|_| IdlePool::default()).collect(),
+            idle_pools: (0..workers).map(|_| IdlePool::default()).collect(),
         }
     }
 
     /// The idle connections of one worker.
     pub(crate) fn idle(&self, worker: usize) -> Option<&IdlePool> {
-        self.shelves.get(worker)
+        self.idle_pools.get(worker)
     }
 
     fn busy(&self) -> usize {
@@ -204,7 +204,7 @@ impl Host {
         let rest = FIRST_REST.saturating_mul(1 << before.min(3)).min(LONGEST_REST);
         let until = now.saturating_add(u64::try_from(rest.as_millis()).unwrap_or(u64::MAX));
         self.rests_until.store(until, Ordering::Relaxed);
-        tracing::warn!(host = %self.authority.host_header(), rest_s = rest.as_secs(), "ejected an upstream host after consecutive failures");
+        tracing::warn!(host = %self.authority.host_header(), ejected_s = rest.as_secs(), "ejected an upstream host after consecutive failures");
     }
 }
 

@@ -21,14 +21,14 @@ pub(crate) struct FairShare {
 #[derive(Debug)]
 struct Uses {
     count: usize,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// One use; dropping it lets the subject's next one begin.
 #[derive(Debug)]
 #[must_use = "the use is over when this is dropped"]
 pub(crate) struct Use {
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
     _counted: Counted,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Use {
 struct Counted {
     share: FairShare,
     subject: Box<str>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl FairShare {
@@ -49,7 +49,7 @@ impl FairShare {
     /// Waits until the subject may have one more use; `None` when too many subjects have uses.
     pub(crate) async fn enter(&self, subject: &str) -> Result<Option<Use>, AcquireError> {
         match self.count(subject, usize::MAX) {
-            Some(counted) => counted.place().await.map(Some),
+            Some(counted) => counted.permit().await.map(Some),
             None => Ok(None),
         }
     }
@@ -59,19 +59,19 @@ impl FairShare {
     fn count(&self, subject: &str, most: usize) -> Option<Counted> {
         let mut subjects = self.subjects();
         let is_full = subjects.len() >= MAX_SUBJECTS;
-        let places = match subjects.entry(subject.into()) {
+        let permits = match subjects.entry(subject.into()) {
             Entry::Occupied(known) if known.get().count >= most => return None,
             Entry::Occupied(mut known) => {
                 known.get_mut().count += 1;
-                Arc::clone(&known.get().places)
+                Arc::clone(&known.get().permits)
             }
             Entry::Vacant(_) if is_full => return None,
             Entry::Vacant(unknown) => {
-                let places = Arc::new(Semaphore::new(self.each));
-                Arc::clone(&unknown.insert(Uses { count: 1, places }).places)
+                let permits = Arc::new(Semaphore::new(self.each));
+                Arc::clone(&unknown.insert(Uses { count: 1, permits }).permits)
             }
         };
-        Some(Counted { share: self.clone(), subject: subject.into(), places })
+        Some(Counted { share: self.clone(), subject: subject.into(), permits })
     }
 
     fn subjects(&self) -> MutexGuard<'_, HashMap<Box<str>, Uses>> {
@@ -110,7 +110,7 @@ impl Turns {
     /// Waits for the subject's turn; `None` when the subject has `most` already, running or waiting.
     pub(crate) async fn take(&self, subject: &str, most: usize) -> Result<Option<Turn>, AcquireError> {
         let Some(counted) = self.share.count(subject, most) else { return Ok(None) };
-        let own = counted.place().await?;
+        let own = counted.permit().await?;
         let of_all = Arc::clone(&self.turns).acquire_owned().await?;
         Ok(Some(Turn { _of_all: of_all, _own: own }))
     }
@@ -122,13 +122,13 @@ impl Turns {
 }
 
 impl Counted {
-    /// Waits for one of the subject's places.
+    /// Waits for one of the subject's permits.
     ///
     /// # Errors
-    /// The places were closed, which never happens.
-    async fn place(self) -> Result<Use, AcquireError> {
-        let place = Arc::clone(&self.places).acquire_owned().await?;
-        Ok(Use { _place: place, _counted: self })
+    /// The permits were closed, which never happens.
+    async fn permit(self) -> Result<Use, AcquireError> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await?;
+        Ok(Use { _permit: permit, _counted: self })
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     #[tokio::test]
     async fn a_subject_waits_for_its_own_uses_and_not_for_others() {
         let share = FairShare::new(2);
-        let begin = |subject: &str| Box::pin(share.count(subject, usize::MAX).expect("room").place());
+        let begin = |subject: &str| Box::pin(share.count(subject, usize::MAX).expect("room").permit());
         let (first, second) = (begin("ann").await, begin("ann").await);
         let mut third = begin("ann");
         assert!(waits(&mut third).await, "two at a time");

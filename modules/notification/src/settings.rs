@@ -47,7 +47,7 @@ const CONCURRENCY: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_CONCURRENCY",
     Kind::Integer,
     Some("16"),
-    "Deliveries that one process works on at a time, 1 to 1024; one whose receiver takes longer than 25 ms to answer leaves its place to another and waits beside (128 for each place); four at most to one channel, and to the channels of one company half as many as still fit",
+    "Deliveries that one process works on at a time, 1 to 1024; one whose receiver takes longer than 25 ms to answer frees its slot for another and waits beside (128 for each slot); four at most to one channel, and to the channels of one company half as many as still fit",
 );
 const SECRET_KEY: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_SECRET_KEY",

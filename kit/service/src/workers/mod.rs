@@ -4,7 +4,7 @@
 //! Core::start makes Workers -> the service registers its loops and queues -> service::serve awaits their end
 //! every.rs   runs a step repeatedly                     queue.rs   claims, runs and settles jobs
 //! ladder.rs  when a failed job is retried               jobs.rs    the SQL of job tables: claim, settle, sweep, oldest
-//! places.rs  which jobs run concurrently               together.rs  settles several completed jobs at a time
+//! slots.rs  which jobs run concurrently               together.rs  settles several completed jobs at a time
 //! ```
 //!
 //! Workers have their own pool, so workers and requests never wait for each other's connections. A stop ends a worker
@@ -17,8 +17,8 @@ mod every;
 pub mod jobs;
 mod ladder;
 mod meter;
-mod places;
 mod queue;
+mod slots;
 mod together;
 
 use sqlx::PgPool;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::meter::QueueMeter;
-use super::places::{Busy, Owner, Places};
+use super::slots::{Busy, Owner, Slots};
 use super::together::Together;
 use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
 use crate::panics::caught;
@@ -44,9 +44,9 @@ pub struct QueueConfig {
     /// Labels the queue's log lines and metrics.
     pub name: &'static str,
     /// Most jobs that compute at once in this process. A job that takes longer than 25 ms frees its slot.
-    pub places: usize,
+    pub slots: usize,
     /// Most running jobs with the same key, however long they take.
-    pub places_per_key: usize,
+    pub slots_per_key: usize,
     /// How long a worker owns a job. The work gets three quarters of this, so that the outcome is stored in time.
     pub lease: Duration,
     /// How often the queue looks for due jobs without being told of any ([`Wake`]).
@@ -208,7 +208,7 @@ impl Workers {
         let (queue, wake) = (Arc::new(queue), Arc::new(Notify::new()));
         let meter = self.meter.of_queue(config.name);
         self.observe(&config, Arc::clone(&queue), meter.clone());
-        let places = Places::new(config.places, config.places_per_key);
+        let slots = Slots::new(config.slots, config.slots_per_key);
         let worker = QueueWorker {
             common: Arc::new(Common {
                 service: self.service,
@@ -220,7 +220,7 @@ impl Workers {
             stop: self.stop.clone(),
             wake: Arc::clone(&wake),
             jobs: JoinSet::new(),
-            places,
+            slots,
             after: None,
             looked_wide: None,
             is_failing: false,
@@ -251,7 +251,7 @@ struct QueueWorker<Q: Queue> {
     stop: CancellationToken,
     wake: Arc<Notify>,
     jobs: JoinSet<()>,
-    places: Places,
+    slots: Slots,
     /// The key after which the next claim continues.
     after: Option<Uuid>,
     /// When claims last examined more keys than usual.
@@ -293,23 +293,23 @@ impl<Q: Queue> QueueWorker<Q> {
 
     /// Frees the slot of a job; true when another job may have waited for it.
     fn freed(&mut self, id: Id) -> bool {
-        let is_wanted = self.places.end(id, Instant::now());
-        self.common.meter.running(self.places.running());
+        let is_wanted = self.slots.end(id, Instant::now());
+        self.common.meter.running(self.slots.running());
         is_wanted
     }
 
     /// Time until the next look for due jobs: a slot, or the room of a hanging job, may become free before the poll.
     fn pause(&self) -> Duration {
         let (poll, now) = (self.common.config.poll, Instant::now());
-        let is_full = self.places.room(now) == 0;
-        let hang = self.places.cut(now);
-        [self.places.next_room(now).filter(|_| is_full), hang].into_iter().flatten().fold(poll, Duration::min)
+        let is_full = self.slots.room(now) == 0;
+        let hang = self.slots.cut(now);
+        [self.slots.next_room(now).filter(|_| is_full), hang].into_iter().flatten().fold(poll, Duration::min)
     }
 
     /// Waits briefly while less than a quarter of the slots is free.
     async fn gather(&mut self) {
         let until = Instant::now() + GATHER;
-        while self.places.room(Instant::now()) < self.common.config.places / 4 {
+        while self.slots.room(Instant::now()) < self.common.config.slots / 4 {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
@@ -365,13 +365,13 @@ impl<Q: Queue> QueueWorker<Q> {
 
     fn ask(&mut self, look: i64) -> Ask {
         let now = Instant::now();
-        let Busy { keys, running, full } = self.places.busy(now);
+        let Busy { keys, running, full } = self.slots.busy(now);
         let config = &self.common.config;
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Ask {
-            room: number(self.places.room(now)),
+            room: number(self.slots.room(now)),
             look,
-            per_key: number(config.places_per_key),
+            per_key: number(config.slots_per_key),
             keys,
             running,
             full,
@@ -387,8 +387,8 @@ impl<Q: Queue> QueueWorker<Q> {
         let has_another = job.lease.attempt < common.config.ladder.attempts();
         let may_cut = has_another.then(|| cut.clone());
         let task = self.jobs.spawn(async move { common.see_through(job, claimed_at, &cut).await });
-        self.places.start(task.id(), owner, claimed_at, may_cut);
-        self.common.meter.running(self.places.running());
+        self.slots.start(task.id(), owner, claimed_at, may_cut);
+        self.common.meter.running(self.slots.running());
     }
 
     /// Logs an outage once, not at every poll.

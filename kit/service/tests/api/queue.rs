@@ -192,10 +192,10 @@ impl World {
     }
 }
 
-fn config(places: usize, places_per_key: usize, lease: Duration) -> QueueConfig {
+fn config(slots: usize, slots_per_key: usize, lease: Duration) -> QueueConfig {
     let soon = Duration::from_millis(1);
     let ladder = Ladder::new(&[Duration::ZERO, soon, soon]).expect("three attempts");
-    QueueConfig { name: "jobs", places, places_per_key, lease, poll: Duration::from_millis(20), ladder }
+    QueueConfig { name: "jobs", slots, slots_per_key, lease, poll: Duration::from_millis(20), ladder }
 }
 
 fn ask(room: i64, per_key: i64) -> Ask {
@@ -309,7 +309,7 @@ async fn a_job_whose_last_worker_died_is_given_up_and_not_worked_on() {
 }
 
 #[tokio::test]
-async fn a_slow_key_leaves_places_for_the_others() {
+async fn a_slow_key_leaves_slots_for_the_others() {
     let mut world = World::make().await;
     let (slow, quick) = (Uuid::from_u128(1), Uuid::from_u128(2));
     for _ in 0..20 {

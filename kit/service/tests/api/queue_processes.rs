@@ -19,8 +19,8 @@ use uuid::Uuid;
 use crate::queue::{JOBS, Job, make_table};
 
 const PROCESSES: usize = 3;
-const PLACES: usize = 16;
-const PLACES_PER_KEY: usize = 4;
+const SLOTS: usize = 16;
+const SLOTS_PER_KEY: usize = 4;
 /// Long compared with a job and short compared with the test: the jobs of a killed process are free after it.
 const LEASE: Duration = Duration::from_secs(8);
 /// The variable that turns this binary into one of the processes to be killed.
@@ -99,8 +99,8 @@ async fn queue_process() {
     let at_once = [Duration::ZERO; 100];
     let queue = QueueConfig {
         name: "jobs",
-        places: PLACES,
-        places_per_key: PLACES_PER_KEY,
+        slots: SLOTS,
+        slots_per_key: SLOTS_PER_KEY,
         lease: LEASE,
         poll: Duration::from_millis(100),
         ladder: Ladder::new(&at_once).expect("a ladder"),
@@ -199,7 +199,7 @@ async fn report(owner: &PgPool, jobs: i64, kills: i64, took: Duration, seed: u64
     assert_eq!((done, once, settled), (jobs, jobs, jobs), "seed {seed}");
     assert_eq!(at_once, 0, "seed {seed}");
     // A process holds the jobs in its slots, and for each slot 128 jobs that only wait.
-    let held = i64::try_from(PLACES * (1 + 128)).expect("small");
+    let held = i64::try_from(SLOTS * (1 + 128)).expect("small");
     assert!(runs >= jobs && leases <= kills * held, "seed {seed}: {runs} runs, {leases} leases");
 }
 
@@ -230,7 +230,7 @@ async fn settled_jobs_cost_a_claim_nothing() {
 }
 
 #[tokio::test]
-async fn the_backlog_of_a_key_whose_places_are_taken_costs_a_claim_nothing() {
+async fn the_backlog_of_a_key_whose_slots_are_taken_costs_a_claim_nothing() {
     let waiting = number("QUEUE_SETTLED", 20_000);
     let database = testkit::database().await;
     let owner = make_table(&database).await;
@@ -238,7 +238,7 @@ async fn the_backlog_of_a_key_whose_places_are_taken_costs_a_claim_nothing() {
                    SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
     sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
-    let running = format!("'{{{}}}', '{{{PLACES_PER_KEY}}}'", Uuid::nil());
+    let running = format!("'{{{}}}', '{{{SLOTS_PER_KEY}}}'", Uuid::nil());
     let alone = explain(&owner, &running, "{}").await;
     let backlog = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
                    SELECT gen_random_uuid(), $2, 'done', now() - interval '1 day' FROM generate_series(1, $1)";

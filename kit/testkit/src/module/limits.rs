@@ -83,7 +83,7 @@ fn cases_of(document: &OpenApi, id: &str, body: &Value) -> Vec<Case> {
     let pointer = "/requestBody/content/application~1json/schema";
     let Some(schema) = described.and_then(|found| found.pointer(pointer)) else { return Vec::new() };
     let mut made = Cases { document, found: Vec::new() };
-    made.object(body, &Place::default(), schema);
+    made.object(body, &Location::default(), schema);
     made.found
 }
 
@@ -119,12 +119,12 @@ fn shortened(text: &str) -> String {
 
 /// The location of a value in a body.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct Location {
     pointer: String,
     field: String,
 }
 
-impl Place {
+impl Location {
     fn member(&self, name: &str) -> Self {
         let dot = if self.field.is_empty() { "" } else { "." };
         let escaped = name.replace('~', "~0").replace('/', "~1");
@@ -142,39 +142,39 @@ struct Cases<'a> {
 }
 
 impl Cases<'_> {
-    fn object(&mut self, body: &Value, place: &Place, schema: &Value) {
+    fn object(&mut self, body: &Value, location: &Location, schema: &Value) {
         let schema = self.document.resolved(schema);
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            let without = changed(body, place, |object| {
+            let without = changed(body, location, |object| {
                 drop(object.as_object_mut().map(|members| members.remove(name)));
             });
-            self.found.push(Case { field: place.member(name).field, body: without, fits: false });
+            self.found.push(Case { field: location.member(name).field, body: without, fits: false });
         }
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
-            self.value(body, &place.member(name), property);
+            self.value(body, &location.member(name), property);
         }
     }
 
-    fn value(&mut self, body: &Value, place: &Place, schema: &Value) {
+    fn value(&mut self, body: &Value, location: &Location, schema: &Value) {
         let schema = self.document.resolved(schema);
-        let sample = body.pointer(&place.pointer);
+        let sample = body.pointer(&location.pointer);
         for value in self.values(schema, sample) {
             let fits = self.document.accepts(schema, &value);
-            self.found.push(Case { field: place.field.clone(), body: with(body, place, value), fits });
+            self.found.push(Case { field: location.field.clone(), body: with(body, location, value), fits });
         }
         if is(schema, "object") {
-            let body = match body.pointer(&place.pointer) {
+            let body = match body.pointer(&location.pointer) {
                 Some(_) => body.clone(),
-                None => with(body, place, self.good(schema)),
+                None => with(body, location, self.good(schema)),
             };
-            self.object(&body, place, schema);
+            self.object(&body, location, schema);
         }
         if let (true, Some(items)) = (is(schema, "array"), schema.get("items")) {
             let one =
-                body.pointer(&format!("{}/0", place.pointer)).cloned().unwrap_or_else(|| self.good(items));
-            self.value(&with(body, place, json!([one])), &place.first_item(), items);
+                body.pointer(&format!("{}/0", location.pointer)).cloned().unwrap_or_else(|| self.good(items));
+            self.value(&with(body, location, json!([one])), &location.first_item(), items);
         }
     }
 
@@ -314,9 +314,9 @@ fn is(schema: &Value, name: &str) -> bool {
     }
 }
 
-fn with(body: &Value, place: &Place, value: Value) -> Value {
-    let (parent, name) = place.pointer.rsplit_once('/').unwrap_or_default();
-    let parent = Place { pointer: parent.to_owned(), field: String::new() };
+fn with(body: &Value, location: &Location, value: Value) -> Value {
+    let (parent, name) = location.pointer.rsplit_once('/').unwrap_or_default();
+    let parent = Location { pointer: parent.to_owned(), field: String::new() };
     let name = name.replace("~1", "/").replace("~0", "~");
     changed(body, &parent, |parent| match parent {
         Value::Object(members) => drop(members.insert(name, value)),
@@ -325,9 +325,9 @@ fn with(body: &Value, place: &Place, value: Value) -> Value {
     })
 }
 
-fn changed(body: &Value, place: &Place, change: impl FnOnce(&mut Value)) -> Value {
+fn changed(body: &Value, location: &Location, change: impl FnOnce(&mut Value)) -> Value {
     let mut body = body.clone();
-    if let Some(found) = body.pointer_mut(&place.pointer) {
+    if let Some(found) = body.pointer_mut(&location.pointer) {
         change(found);
     }
     body

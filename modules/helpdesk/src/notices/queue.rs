@@ -25,8 +25,8 @@ const GROUP: &str = "default";
 const WORKER: &str = "notices";
 /// Notices that one process posts at a time, in total and per company: a post is short and needs nothing but a
 /// connection.
-const PLACES: usize = 8;
-const PLACES_PER_COMPANY: usize = 2;
+const SLOTS: usize = 8;
+const SLOTS_PER_COMPANY: usize = 2;
 /// How long a worker holds the lease of a notice; a post takes a second at most.
 const LEASE: Duration = Duration::from_secs(20);
 /// How often the queue looks for due notices without a wake-up.
@@ -47,8 +47,8 @@ pub(crate) fn start(core: &Core, client: &NotificationClient) -> Wake {
     });
     let config = QueueConfig {
         name: "notices",
-        places: PLACES,
-        places_per_key: PLACES_PER_COMPANY,
+        slots: SLOTS,
+        slots_per_key: SLOTS_PER_COMPANY,
         lease: LEASE,
         poll: POLL,
         ladder: ladder(),

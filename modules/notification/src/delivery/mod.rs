@@ -41,8 +41,8 @@ contract::typed_id!(
 pub(crate) const WORKER: &str = "delivery-worker";
 /// Bytes that are read of a receiver's response; they are discarded.
 pub(crate) const MAX_ANSWER: usize = 4 << 10;
-/// Most concurrent deliveries to one channel, so that a slow receiver does not take all places.
-const PLACES_PER_CHANNEL: usize = 4;
+/// Most concurrent deliveries to one channel, so that a slow receiver does not take all slots.
+const SLOTS_PER_CHANNEL: usize = 4;
 /// How long a worker holds the lease of a job: three quarters of it are twice the longest attempt.
 const LEASE: Duration = Duration::from_mins(1);
 /// How often the queue looks for due jobs.
@@ -88,8 +88,8 @@ pub(crate) fn start(
     };
     let config = QueueConfig {
         name: "deliveries",
-        places: settings.concurrency,
-        places_per_key: PLACES_PER_CHANNEL,
+        slots: settings.concurrency,
+        slots_per_key: SLOTS_PER_CHANNEL,
         lease: LEASE,
         poll: POLL,
         ladder: settings.ladder.ladder.clone(),

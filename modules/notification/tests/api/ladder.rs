@@ -224,7 +224,7 @@ async fn property_10_a_slow_channel_delays_no_other() {
     until(&module, |jobs| jobs.iter().any(|job| job["channel"] == quick && job["state"] == "done")).await;
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     let held = receiver.requests().iter().filter(|request| request.path == "/hang").count();
-    assert_eq!(held, 4, "one channel has four places");
+    assert_eq!(held, 4, "one channel has four slots");
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn property_10_receivers_that_hang_delay_no_other_however_many_they_are() 
             message(&module, &hang).await;
         }
     }
-    // All places are taken.
+    // All slots are taken.
     received(&receiver, 16).await;
     let start = std::time::Instant::now();
     message(&module, &quick).await;

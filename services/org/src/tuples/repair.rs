@@ -29,7 +29,7 @@ const TIME_LIMIT: &str = "SET LOCAL statement_timeout = '30s'";
 
 /// Starts the comparison.
 pub(crate) fn start(core: &Core) {
-    let at = Place::Members(CompanyId::from(Uuid::nil()), MemberId::from(Uuid::nil()));
+    let at = Cursor::Members(CompanyId::from(Uuid::nil()), MemberId::from(Uuid::nil()));
     core.workers.every(
         "tuple_repair",
         Pace::every(RETRY),
@@ -39,12 +39,12 @@ pub(crate) fn start(core: &Core) {
 
 /// The row after which the next portion begins.
 #[derive(Clone, Debug)]
-enum Place {
+enum Cursor {
     Members(CompanyId, MemberId),
     Tuples(Kind, (String, String)),
 }
 
-impl Place {
+impl Cursor {
     fn of(kind: Kind) -> Self {
         Self::Tuples(kind, (String::new(), String::new()))
     }
@@ -52,7 +52,7 @@ impl Place {
 
 struct Repair {
     core: Core,
-    at: Place,
+    at: Cursor,
     changed: u64,
 }
 
@@ -62,8 +62,8 @@ impl Step for Repair {
     /// Processes one portion. A failed portion is compared again; its completed repairs remain.
     async fn step(&mut self) -> Result<Next, ApiError> {
         let (next, changed) = match &self.at {
-            Place::Members(company, member) => self.members((*company, *member)).await?,
-            Place::Tuples(kind, after) => self.tuples(*kind, after).await?,
+            Cursor::Members(company, member) => self.members((*company, *member)).await?,
+            Cursor::Tuples(kind, after) => self.tuples(*kind, after).await?,
         };
         self.changed += changed;
         let Some(next) = next else {
@@ -77,17 +77,17 @@ impl Step for Repair {
 
 impl Repair {
     /// Processes a portion of members; returns where the next one begins and the number of changed tuples.
-    async fn members(&self, after: (CompanyId, MemberId)) -> Result<(Option<Place>, u64), ApiError> {
+    async fn members(&self, after: (CompanyId, MemberId)) -> Result<(Option<Cursor>, u64), ApiError> {
         let mut tx = self.read().await?;
         let portion = store::members_after(&mut *tx, after, PORTION).await?;
         tx.commit().await?;
         let changed = self.rewrite(portion.lacking.into_iter()).await?;
-        let next = portion.last.map(|(company, member)| Place::Members(company, member));
-        Ok((Some(next.unwrap_or_else(|| Place::of(Kind::Company))), changed))
+        let next = portion.last.map(|(company, member)| Cursor::Members(company, member));
+        Ok((Some(next.unwrap_or_else(|| Cursor::of(Kind::Company))), changed))
     }
 
     /// Processes a portion of tuples; returns where the next one begins and the number of changed tuples.
-    async fn tuples(&self, kind: Kind, after: &(String, String)) -> Result<(Option<Place>, u64), ApiError> {
+    async fn tuples(&self, kind: Kind, after: &(String, String)) -> Result<(Option<Cursor>, u64), ApiError> {
         let mut tx = self.read().await?;
         let portion = store::tuples_after(&mut *tx, kind, after, PORTION).await?;
         tx.commit().await?;
@@ -98,8 +98,8 @@ impl Repair {
         let mut objects: Vec<String> = orphans.into_iter().map(|stale| stale.object).collect();
         objects.dedup();
         let removed = if objects.is_empty() { 0 } else { self.remove_orphans(kind, &objects).await? };
-        let next = portion.last.map(|after| Place::Tuples(kind, after));
-        Ok((next.or_else(|| kind.next().map(Place::of)), changed + removed))
+        let next = portion.last.map(|after| Cursor::Tuples(kind, after));
+        Ok((next.or_else(|| kind.next().map(Cursor::of)), changed + removed))
     }
 
     async fn read(&self) -> Result<Transaction<'static, Postgres>, ApiError> {

@@ -8,7 +8,7 @@ use loom::sync::Mutex;
 use loom::thread;
 
 use crate::engine::answers::Unanswered;
-use crate::engine::feed::rounds::{self, Desk, Lost, Source};
+use crate::engine::feed::rounds::{self, Batcher, Lost, Source};
 
 /// The database: two numbers that every commit raises together.
 type Database = Arc<Mutex<(u32, u32)>>;
@@ -57,13 +57,13 @@ fn explore(askers: u32, rounds: u32) {
     model.preemption_bound = Some(3);
     model.check(move || {
         let database: Database = Arc::new(Mutex::new((0, 0)));
-        let (desk, mut queue) = Desk::<Log>::open();
+        let (batcher, mut queue) = Batcher::<Log>::open();
         let asking: Vec<_> = (0..askers)
             .map(|_| {
-                let (desk, database) = (desk.clone(), Arc::clone(&database));
+                let (batcher, database) = (batcher.clone(), Arc::clone(&database));
                 thread::spawn(move || {
                     let acknowledged = commit(&database);
-                    match loom::future::block_on(desk.ask(1)) {
+                    match loom::future::block_on(batcher.ask(1)) {
                         Ok(moment) => {
                             assert_eq!(moment.0, moment.1, "graph and facts come from one state");
                             assert!(moment.0 >= acknowledged, "the moment includes the acknowledged commit");
@@ -73,7 +73,7 @@ fn explore(askers: u32, rounds: u32) {
                 })
             })
             .collect();
-        drop(desk);
+        drop(batcher);
         let mut log = Log { database, graph: 0, rounds };
         if let Some(lost) = loom::future::block_on(rounds::run(&mut queue, &mut log)) {
             queue.close();

@@ -63,16 +63,16 @@ pub(crate) struct Waiting<S: Source> {
 }
 
 /// Queues questions for rounds. Cheap to clone; the rounds end with the last clone.
-pub(crate) struct Desk<S: Source>(mpsc::Sender<Waiting<S>>);
+pub(crate) struct Batcher<S: Source>(mpsc::Sender<Waiting<S>>);
 
-impl<S: Source> Clone for Desk<S> {
+impl<S: Source> Clone for Batcher<S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<S: Source> Desk<S> {
-    /// Creates a desk and the queue for [`run`].
+impl<S: Source> Batcher<S> {
+    /// Creates a batcher and the queue for [`run`].
     pub(crate) fn open() -> (Self, mpsc::Receiver<Waiting<S>>) {
         let (sender, queue) = mpsc::channel(MAX_WAITING);
         (Self(sender), queue)
@@ -93,7 +93,7 @@ fn gone() -> Lost {
     Lost::Round(Unanswered { dependency: "postgres", cause })
 }
 
-/// Answers rounds until the last desk is dropped (`None`), or until SQL must decide while memory catches up or reloads.
+/// Answers rounds until the last batcher is dropped (`None`), or until SQL must decide while memory catches up or reloads.
 pub(crate) async fn run<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, source: &mut S) -> Option<Lost> {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_A_ROUND).await > 0 {
@@ -142,7 +142,7 @@ pub(crate) async fn refusing<S: Source, T>(
         while let Some(one) = queue.recv().await {
             one.answer.send(Err(lost.clone())).unwrap_or_default();
         }
-        // The last desk is gone; the work ends by itself.
+        // The last batcher is gone; the work ends by itself.
         std::future::pending::<std::convert::Infallible>().await
     };
     tokio::select! {

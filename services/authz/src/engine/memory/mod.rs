@@ -17,7 +17,7 @@ use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Shown,
 use crate::engine::facts::{Ask, Facts, Path, Question};
 use crate::engine::feed::meter::FeedMeter;
 use crate::engine::feed::read_index::ReadIndex;
-use crate::engine::feed::rounds::{self, Desk, Lost, Waiting};
+use crate::engine::feed::rounds::{self, Batcher, Lost, Waiting};
 use crate::engine::feed::wanted::{Moment, Wanted, locate_all};
 use crate::engine::graph::View;
 use crate::engine::graph::load::{Loaded, load};
@@ -48,7 +48,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Decides from memory. Cheap to clone.
 #[derive(Clone)]
 pub struct MemoryEngine {
-    desk: Desk<ReadIndex>,
+    batcher: Batcher<ReadIndex>,
     view: watch::Receiver<Option<Arc<View>>>,
     sql: Arc<SqlEngine>,
     budget: i64,
@@ -71,18 +71,18 @@ impl MemoryEngine {
         stop: CancellationToken,
     ) -> prometheus::Result<Self> {
         let meter = FeedMeter::register(metrics)?;
-        let (desk, queue) = Desk::open();
+        let (batcher, queue) = Batcher::open();
         let (published, view) = watch::channel(None);
         let feed =
             Feed { database: database.clone(), sql: Arc::clone(&sql), published, meter: meter.clone() };
         // Requests in flight at the stop are still decided: the feed ends with the engine.
         tokio::spawn(feed.follow(queue));
-        let idle = read_when_idle(desk.clone());
+        let idle = read_when_idle(batcher.clone());
         tokio::spawn(async move { stop.run_until_cancelled(idle).await });
         let sampler = Some(Sampler::new(meter));
         let large_searches = Arc::new(Semaphore::new(LARGE_SEARCHES));
         let large_reads = Arc::new(Semaphore::new(LARGE_READS));
-        Ok(Self { desk, view, sql, budget, sampler, large_searches, large_reads })
+        Ok(Self { batcher, view, sql, budget, sampler, large_searches, large_reads })
     }
 
     /// Whether decisions are made from memory.
@@ -103,7 +103,7 @@ impl MemoryEngine {
     async fn moment(&self, mut view: Arc<View>, question: &Question) -> Result<(Facts, Arc<Moment>), Lost> {
         let mut located = locate_all(&view, question);
         for _ in 0..ROUNDS {
-            let asked = self.desk.ask(Wanted::of(question, &located));
+            let asked = self.batcher.ask(Wanted::of(question, &located));
             let moment =
                 tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(self.too_late()))?;
             // The places stay where they are unless the graph changed.
@@ -351,11 +351,11 @@ impl Feed {
 }
 
 /// Asks for an empty round at intervals. The meter records whether it was answered.
-async fn read_when_idle(desk: Desk<ReadIndex>) {
+async fn read_when_idle(batcher: Batcher<ReadIndex>) {
     let mut tick = tokio::time::interval(IDLE_READ);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        drop(desk.ask(Wanted::default()).await);
+        drop(batcher.ask(Wanted::default()).await);
     }
 }

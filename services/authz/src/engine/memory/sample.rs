@@ -44,7 +44,7 @@ impl Sampler {
         let meter = self.meter.clone();
         tokio::spawn(async move {
             let Ok(by_sql) = engine.sql.read(&question).await else { return };
-            let Ok(after) = engine.desk.ask(Wanted::default()).await else { return };
+            let Ok(after) = engine.batcher.ask(Wanted::default()).await else { return };
             let same_graph = Arc::ptr_eq(&before.view, &after.view);
             if !same_graph || by_sql.model.edition() != facts.model.edition() {
                 return;

@@ -34,7 +34,7 @@ const MAX_WAITING: usize = 4_096;
 const MAX_KEYS: usize = 20_000;
 
 /// The running jobs of one queue.
-pub(super) struct Places {
+pub(super) struct Slots {
     most: usize,
     per_key: usize,
     running: HashMap<Id, Running>,
@@ -181,7 +181,7 @@ impl Shares {
     }
 }
 
-impl Places {
+impl Slots {
     pub(super) fn new(most: usize, per_key: usize) -> Self {
         Self { most, per_key, running: HashMap::new(), slow: HashMap::new(), is_short: false }
     }
@@ -339,10 +339,10 @@ mod tests {
     }
 
     /// Starts a job of a key of its own for each of these ids.
-    fn start_each(places: &mut Places, company: Uuid, ids: &[Id], since: Instant) {
+    fn start_each(slots: &mut Slots, company: Uuid, ids: &[Id], since: Instant) {
         for id in ids {
-            let number = places.running();
-            places.start(*id, of(company, number), since, None);
+            let number = slots.running();
+            slots.start(*id, of(company, number), since, None);
         }
     }
 
@@ -352,77 +352,77 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_keeps_its_place_for_a_moment_and_then_waits_beside() {
-        let (mut places, start, ids) = (Places::new(4, 4), Instant::now(), ids(4).await);
+        let (mut slots, start, ids) = (Slots::new(4, 4), Instant::now(), ids(4).await);
         for id in &ids {
-            places.start(*id, of_one(1), start, None);
+            slots.start(*id, of_one(1), start, None);
         }
-        assert_eq!((places.room(start + MOMENT), places.next_room(start)), (0, Some(WORKS_FOR)));
-        assert_eq!((places.room(start + WORKS_FOR), places.next_room(start + WORKS_FOR)), (4, None));
-        let busy = places.busy(start + WORKS_FOR);
+        assert_eq!((slots.room(start + MOMENT), slots.next_room(start)), (0, Some(WORKS_FOR)));
+        assert_eq!((slots.room(start + WORKS_FOR), slots.next_room(start + WORKS_FOR)), (4, None));
+        let busy = slots.busy(start + WORKS_FOR);
         assert_eq!((busy.keys, busy.running), (vec![key(1)], vec![4]), "the key itself is full");
         assert!(busy.full.is_empty(), "its company is not");
-        assert!(places.end(ids[0], start + MOMENT), "somebody may have waited for the place");
-        assert_eq!((places.running(), places.room(start + MOMENT)), (3, 1));
+        assert!(slots.end(ids[0], start + MOMENT), "somebody may have waited for the slot");
+        assert_eq!((slots.running(), slots.room(start + MOMENT)), (3, 1));
     }
 
     #[tokio::test]
     async fn jobs_of_a_key_that_was_slow_wait_from_the_start_until_one_is_quick() {
-        let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(4).await);
-        places.start(ids[0], of_one(1), start, None);
-        places.end(ids[0], start + SLOW_AFTER);
-        places.start(ids[1], of_one(1), start, None);
-        assert_eq!(places.room(start), 1, "it takes no place");
-        places.end(ids[1], start + MOMENT);
-        places.start(ids[2], of_one(1), start, None);
-        assert_eq!(places.room(start), 0, "it was quick");
-        places.start(ids[3], of_one(2), start, None);
-        assert!(places.end(ids[3], start));
+        let (mut slots, start, ids) = (Slots::new(1, 2), Instant::now(), ids(4).await);
+        slots.start(ids[0], of_one(1), start, None);
+        slots.end(ids[0], start + SLOW_AFTER);
+        slots.start(ids[1], of_one(1), start, None);
+        assert_eq!(slots.room(start), 1, "it takes no slot");
+        slots.end(ids[1], start + MOMENT);
+        slots.start(ids[2], of_one(1), start, None);
+        assert_eq!(slots.room(start), 0, "it was quick");
+        slots.start(ids[3], of_one(2), start, None);
+        assert!(slots.end(ids[3], start));
     }
 
     #[tokio::test]
     async fn past_the_room_for_waiting_a_job_that_waits_holds_a_place() {
-        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(129).await);
-        start_each(&mut places, ONE, &ids[..128], start);
-        assert_eq!(places.room(start + WORKS_FOR), 1, "so many wait beside one place");
-        start_each(&mut places, ONE, &ids[128..], start);
-        assert_eq!(places.room(start + WORKS_FOR), 0);
+        let (mut slots, start, ids) = (Slots::new(1, 1), Instant::now(), ids(129).await);
+        start_each(&mut slots, ONE, &ids[..128], start);
+        assert_eq!(slots.room(start + WORKS_FOR), 1, "so many wait beside one slot");
+        start_each(&mut slots, ONE, &ids[128..], start);
+        assert_eq!(slots.room(start + WORKS_FOR), 0);
     }
 
     #[tokio::test]
     async fn the_share_of_a_company_is_half_of_the_room_that_is_left() {
-        let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(75).await);
+        let (mut slots, start, ids) = (Slots::new(1, 2), Instant::now(), ids(75).await);
         let later = start + WORKS_FOR;
-        let full = |places: &mut Places| {
-            let mut full = places.busy(later).full;
+        let full = |slots: &mut Slots| {
+            let mut full = slots.busy(later).full;
             full.sort_unstable();
             full
         };
-        start_each(&mut places, ONE, &ids[..42], start);
-        assert!(full(&mut places).is_empty(), "86 of 128 are left");
-        start_each(&mut places, ONE, &ids[42..43], start);
-        assert_eq!(full(&mut places), [ONE], "alone, a company holds a third");
-        start_each(&mut places, TWO, &ids[43..70], start);
-        assert_eq!(full(&mut places), [ONE], "another one has room");
-        start_each(&mut places, TWO, &ids[70..71], start);
-        assert_eq!(full(&mut places), [ONE, TWO], "up to its own share");
+        start_each(&mut slots, ONE, &ids[..42], start);
+        assert!(full(&mut slots).is_empty(), "86 of 128 are left");
+        start_each(&mut slots, ONE, &ids[42..43], start);
+        assert_eq!(full(&mut slots), [ONE], "alone, a company holds a third");
+        start_each(&mut slots, TWO, &ids[43..70], start);
+        assert_eq!(full(&mut slots), [ONE], "another one has room");
+        start_each(&mut slots, TWO, &ids[70..71], start);
+        assert_eq!(full(&mut slots), [ONE, TWO], "up to its own share");
         for id in &ids[..11] {
-            assert!(places.end(*id, later), "what ends makes room");
+            assert!(slots.end(*id, later), "what ends makes room");
         }
-        assert!(full(&mut places).is_empty());
-        start_each(&mut places, TWO, &ids[71..75], start);
-        assert_eq!(full(&mut places), [ONE, TWO], "two hold a quarter each");
+        assert!(full(&mut slots).is_empty());
+        start_each(&mut slots, TWO, &ids[71..75], start);
+        assert_eq!(full(&mut slots), [ONE, TWO], "two hold a quarter each");
     }
 
     #[tokio::test]
     async fn the_keys_of_a_company_that_holds_its_share_are_full_whether_they_run_or_were_slow() {
-        let (mut places, start, ids) = (Places::new(1, 4), Instant::now(), ids(44).await);
-        places.remember(of_one(100), Slowness::Waits);
-        places.remember(of_one(101), Slowness::Hangs);
-        places.remember(of(TWO, 102), Slowness::Waits);
-        places.remember(of(TWO, 103), Slowness::Hangs);
-        start_each(&mut places, ONE, &ids[..43], start);
-        places.start(ids[43], of(TWO, 43), start, None);
-        let busy = places.busy(start + WORKS_FOR);
+        let (mut slots, start, ids) = (Slots::new(1, 4), Instant::now(), ids(44).await);
+        slots.remember(of_one(100), Slowness::Waits);
+        slots.remember(of_one(101), Slowness::Hangs);
+        slots.remember(of(TWO, 102), Slowness::Waits);
+        slots.remember(of(TWO, 103), Slowness::Hangs);
+        start_each(&mut slots, ONE, &ids[..43], start);
+        slots.start(ids[43], of(TWO, 43), start, None);
+        let busy = slots.busy(start + WORKS_FOR);
         let told: HashMap<Uuid, i64> = busy.keys.into_iter().zip(busy.running).collect();
         assert!((0..43).all(|number| told[&key(number)] == 4));
         assert_eq!((told[&key(100)], told[&key(101)]), (4, 4));
@@ -431,73 +431,68 @@ mod tests {
 
     #[tokio::test]
     async fn quick_jobs_take_nothing_of_a_share() {
-        let (mut places, start, ids) = (Places::new(1_024, 4), Instant::now(), ids(1_024).await);
-        start_each(&mut places, ONE, &ids, start);
-        assert!(places.busy(start + MOMENT).full.is_empty());
-        assert_eq!(places.cut(start + MOMENT), None);
+        let (mut slots, start, ids) = (Slots::new(1_024, 4), Instant::now(), ids(1_024).await);
+        start_each(&mut slots, ONE, &ids, start);
+        assert!(slots.busy(start + MOMENT).full.is_empty());
+        assert_eq!(slots.cut(start + MOMENT), None);
     }
 
     #[tokio::test]
     async fn a_company_without_waiting_jobs_may_start_one_however_little_room_is_left() {
-        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(128).await);
+        let (mut slots, start, ids) = (Slots::new(1, 1), Instant::now(), ids(128).await);
         for (number, id) in ids.iter().enumerate() {
-            places.start(*id, Owner { key: key(number), company: key(number) }, start, None);
+            slots.start(*id, Owner { key: key(number), company: key(number) }, start, None);
         }
-        let full = places.busy(start + WORKS_FOR).full;
+        let full = slots.busy(start + WORKS_FOR).full;
         assert_eq!(full.len(), 128, "those that have one");
         assert!(!full.contains(&ONE));
     }
 
     #[tokio::test]
     async fn slow_keys_hold_two_thirds_of_their_companys_share() {
-        let (mut places, start, ids) = (Places::new(2, 2), Instant::now(), ids(65).await);
+        let (mut slots, start, ids) = (Slots::new(2, 2), Instant::now(), ids(65).await);
         let later = start + SLOW_AFTER;
-        places.remember(of(TWO, 100), Slowness::Waits);
-        start_each(&mut places, ONE, &ids[..63], start);
-        assert_eq!(full(&places.busy(later), 2), 0, "there is room for one more");
-        start_each(&mut places, ONE, &ids[63..64], start);
-        let busy = places.busy(later);
+        slots.remember(of(TWO, 100), Slowness::Waits);
+        start_each(&mut slots, ONE, &ids[..63], start);
+        assert_eq!(full(&slots.busy(later), 2), 0, "there is room for one more");
+        start_each(&mut slots, ONE, &ids[63..64], start);
+        let busy = slots.busy(later);
         assert_eq!((full(&busy, 2), busy.full.len()), (64, 0), "its slow keys are held back");
         assert!(!busy.keys.contains(&key(100)), "and no other company's");
-        places.start(ids[64], of(TWO, 101), later, None);
-        assert!(!places.end(ids[64], later + MOMENT), "a quick one makes no room");
-        assert!(places.end(ids[63], later), "one of them may go on");
-        assert_eq!(full(&places.busy(later), 2), 0);
+        slots.start(ids[64], of(TWO, 101), later, None);
+        assert!(!slots.end(ids[64], later + MOMENT), "a quick one makes no room");
+        assert!(slots.end(ids[63], later), "one of them may go on");
+        assert_eq!(full(&slots.busy(later), 2), 0);
     }
 
     #[tokio::test]
     async fn a_key_that_hung_has_one_job_at_a_time_and_all_of_a_company_a_third_of_its_share() {
-        let (mut places, start, ids) = (Places::new(1, 4), Instant::now(), ids(18).await);
+        let (mut slots, start, ids) = (Slots::new(1, 4), Instant::now(), ids(18).await);
         for number in 0..40 {
-            places.remember(of_one(number), Slowness::Hangs);
+            slots.remember(of_one(number), Slowness::Hangs);
         }
-        places.remember(of(TWO, 100), Slowness::Hangs);
-        start_each(&mut places, ONE, &ids[..1], start);
-        let busy = places.busy(start);
+        slots.remember(of(TWO, 100), Slowness::Hangs);
+        start_each(&mut slots, ONE, &ids[..1], start);
+        let busy = slots.busy(start);
         assert_eq!((busy.keys, busy.running), (vec![key(0)], vec![4]), "one shows whether it hangs still");
-        assert_eq!(places.room(start), 1, "and takes no place");
-        start_each(&mut places, ONE, &ids[1..17], start);
-        assert_eq!(full(&places.busy(start), 4), 17, "there is room for one more");
-        start_each(&mut places, ONE, &ids[17..], start);
-        let busy = places.busy(start);
+        assert_eq!(slots.room(start), 1, "and takes no slot");
+        start_each(&mut slots, ONE, &ids[1..17], start);
+        assert_eq!(full(&slots.busy(start), 4), 17, "there is room for one more");
+        start_each(&mut slots, ONE, &ids[17..], start);
+        let busy = slots.busy(start);
         assert_eq!(full(&busy, 4), 40, "there is room for no other one that hung");
         assert!(!busy.keys.contains(&key(100)), "except those of another company");
-        assert!(places.end(ids[0], start + MOMENT), "until one ends");
-        assert_eq!(full(&places.busy(start + MOMENT), 4), 17);
-        assert!(!places.slow.contains_key(&key(0)), "this one hangs no more");
+        assert!(slots.end(ids[0], start + MOMENT), "until one ends");
+        assert_eq!(full(&slots.busy(start + MOMENT), 4), 17);
+        assert!(!slots.slow.contains_key(&key(0)), "this one hangs no more");
     }
 
     /// Starts a job of a key of its own for each of these ids, one a millisecond. All may be cut off.
-    fn start_to_cut(
-        places: &mut Places,
-        company: Uuid,
-        ids: &[Id],
-        start: Instant,
-    ) -> Vec<CancellationToken> {
+    fn start_to_cut(slots: &mut Slots, company: Uuid, ids: &[Id], start: Instant) -> Vec<CancellationToken> {
         let mut cuts = Vec::new();
         for (id, since) in ids.iter().zip(0..) {
-            let (cut, number) = (CancellationToken::new(), places.running());
-            places.start(*id, of(company, number), start + Duration::from_millis(since), Some(cut.clone()));
+            let (cut, number) = (CancellationToken::new(), slots.running());
+            slots.start(*id, of(company, number), start + Duration::from_millis(since), Some(cut.clone()));
             cuts.push(cut);
         }
         cuts
@@ -510,55 +505,55 @@ mod tests {
     #[tokio::test]
     async fn jobs_of_unknown_keys_that_hang_are_cut_off_where_a_share_gets_short_and_there_is_another_attempt()
      {
-        let (mut places, start, ids) = (Places::new(1, 3), Instant::now(), ids(37).await);
-        places.remember(of_one(0), Slowness::Hangs);
-        start_each(&mut places, ONE, &ids[..2], start);
-        let cuts = start_to_cut(&mut places, ONE, &ids[2..34], start);
+        let (mut slots, start, ids) = (Slots::new(1, 3), Instant::now(), ids(37).await);
+        slots.remember(of_one(0), Slowness::Hangs);
+        start_each(&mut slots, ONE, &ids[..2], start);
+        let cuts = start_to_cut(&mut slots, ONE, &ids[2..34], start);
         let hang = start + HANGS_AFTER + Duration::from_millis(1);
-        assert_eq!(places.cut(hang), None, "it is a quarter of the share that is left");
-        let later = start_to_cut(&mut places, ONE, &ids[34..], start + Duration::from_millis(40));
-        assert_eq!(places.cut(start + HANGS_AFTER - MOMENT), Some(MOMENT), "none hangs yet");
+        assert_eq!(slots.cut(hang), None, "it is a quarter of the share that is left");
+        let later = start_to_cut(&mut slots, ONE, &ids[34..], start + Duration::from_millis(40));
+        assert_eq!(slots.cut(start + HANGS_AFTER - MOMENT), Some(MOMENT), "none hangs yet");
         let soon = Some(Duration::from_millis(1));
-        assert_eq!((places.cut(hang), are_cut(&cuts)), (soon, vec![0, 1]), "the longest first");
+        assert_eq!((slots.cut(hang), are_cut(&cuts)), (soon, vec![0, 1]), "the longest first");
         assert_eq!(
-            (places.cut(hang), are_cut(&cuts)),
+            (slots.cut(hang), are_cut(&cuts)),
             (soon, vec![0, 1]),
             "they hold no room, though they end later"
         );
         let next = hang + Duration::from_millis(2);
-        assert_eq!((places.cut(next), are_cut(&cuts), are_cut(&later)), (None, vec![0, 1, 2], vec![]));
-        let busy = places.busy(next);
+        assert_eq!((slots.cut(next), are_cut(&cuts), are_cut(&later)), (None, vec![0, 1, 2], vec![]));
+        let busy = slots.busy(next);
         let running = busy.keys.iter().position(|busy| *busy == key(4)).map(|at| busy.running[at]);
         assert_eq!(running, Some(3), "what hangs is known to hang");
     }
 
     #[tokio::test]
     async fn the_jobs_of_the_company_that_holds_most_are_cut_off() {
-        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(45).await);
-        let few = start_to_cut(&mut places, TWO, &ids[..5], start);
-        let many = start_to_cut(&mut places, ONE, &ids[5..], start + Duration::from_secs(1));
-        assert_eq!(places.cut(start + 2 * HANGS_AFTER), None);
+        let (mut slots, start, ids) = (Slots::new(1, 1), Instant::now(), ids(45).await);
+        let few = start_to_cut(&mut slots, TWO, &ids[..5], start);
+        let many = start_to_cut(&mut slots, ONE, &ids[5..], start + Duration::from_secs(1));
+        assert_eq!(slots.cut(start + 2 * HANGS_AFTER), None);
         assert_eq!((are_cut(&few), are_cut(&many)), (vec![], (0..7).collect()));
     }
 
     #[tokio::test]
     async fn where_many_companies_leave_less_than_a_quarter_of_the_room_the_largest_makes_room() {
-        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(97).await);
-        let largest = start_to_cut(&mut places, ONE, &ids[..7], start + Duration::from_secs(1));
+        let (mut slots, start, ids) = (Slots::new(1, 1), Instant::now(), ids(97).await);
+        let largest = start_to_cut(&mut slots, ONE, &ids[..7], start + Duration::from_secs(1));
         let mut others = Vec::new();
         for (number, ids) in ids[7..].chunks(5).enumerate() {
-            others.extend(start_to_cut(&mut places, key(number), ids, start));
+            others.extend(start_to_cut(&mut slots, key(number), ids, start));
         }
-        assert_eq!(places.cut(start + 2 * HANGS_AFTER), None);
+        assert_eq!(slots.cut(start + 2 * HANGS_AFTER), None);
         assert_eq!((are_cut(&largest), are_cut(&others)), (vec![0], vec![]));
     }
 
     #[tokio::test]
     async fn a_bounded_number_of_slow_keys_is_remembered() {
-        let mut places = Places::new(1, 1);
+        let mut slots = Slots::new(1, 1);
         for number in 0..=MAX_KEYS {
-            places.remember(of_one(number), Slowness::Waits);
+            slots.remember(of_one(number), Slowness::Waits);
         }
-        assert_eq!(places.slow.len(), 1);
+        assert_eq!(slots.slow.len(), 1);
     }
 }
