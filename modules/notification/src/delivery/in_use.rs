@@ -1,5 +1,6 @@
 //! Whether a company uses the module: the company is active and the module enabled. authz says so, once in a few seconds
-//! for each company, however many deliveries there are.
+//! for each company, however many deliveries there are. A no is asked for again by every delivery that comes later:
+//! deliveries that are dispatched just after the module was enabled must not wait on an old one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::KEY;
 
-/// How long an answer is used: deliveries go on for at most as long after the module is disabled.
+/// How long an answer other than no is used: deliveries go on for at most as long after the module is disabled.
 const FRESH: Duration = Duration::from_secs(5);
 /// Most companies whose answers are remembered; past this all are forgotten and asked for again.
 const MAX_COMPANIES: usize = 10_000;
@@ -26,7 +27,7 @@ pub(super) enum Use {
     Unknown,
 }
 
-/// One question at a time for each company; those who wait for it use its answer.
+/// One question at a time for each company, and when the last one was asked; those who wait for it use its answer.
 type Answer = Arc<tokio::sync::Mutex<Option<(Use, Instant)>>>;
 
 /// The answers of authz.
@@ -42,15 +43,17 @@ impl Uses {
 
     /// Whether the company uses the module, or did a few seconds ago.
     pub(super) async fn of(&self, company: CompanyId) -> Use {
+        let begun = Instant::now();
         let answer = self.answer(company);
         let mut answer = answer.lock().await;
-        if let Some((known, until)) = *answer
-            && Instant::now() < until
+        if let Some((known, asked_at)) = *answer
+            && (asked_at >= begun || (known != Use::No && asked_at.elapsed() < FRESH))
         {
             return known;
         }
+        let asked_at = Instant::now();
         let asked = self.ask(company).await;
-        *answer = Some((asked, Instant::now() + FRESH));
+        *answer = Some((asked, asked_at));
         asked
     }
 
