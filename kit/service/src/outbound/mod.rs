@@ -122,8 +122,12 @@ impl OutboundClient {
     /// # Errors
     /// One of the host's addresses is blocked, or no connection was made within the limit.
     pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, OutboundError> {
+        self.connect_for("", host, port).await
+    }
+
+    async fn connect_for(&self, tenant: &str, host: &Host, port: u16) -> Result<TcpStream, OutboundError> {
         let dial = async {
-            let addresses = self.resolve(host, port).await?;
+            let addresses = self.resolve(tenant, host, port).await?;
             self.dial(&addresses).await
         };
         within(self.0.limits.connect, dial).await
@@ -155,7 +159,7 @@ impl OutboundClient {
     async fn exchange(&self, request: &OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
         let target = &request.target;
         let limits = self.0.limits;
-        let stream = self.connect(target.host(), target.port()).await?;
+        let stream = self.connect_for(&request.tenant, target.host(), target.port()).await?;
         if target.is_tls() {
             let handshake = tls::handshake(&self.0.http_tls, stream, target.host());
             let stream = within(limits.connect, handshake).await?;
@@ -166,11 +170,11 @@ impl OutboundClient {
 
     /// The host's addresses. One blocked address refuses them all, because the resolver's next answer may hold it
     /// alone.
-    async fn resolve(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, OutboundError> {
+    async fn resolve(&self, tenant: &str, host: &Host, port: u16) -> Result<Vec<SocketAddr>, OutboundError> {
         let found = match host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
-                let found = self.0.network.resolve(name).await;
+                let found = self.0.network.resolve(name, tenant).await;
                 found.map_err(|error| OutboundError::new(FailureKind::Resolve, error))?
             }
         };

@@ -10,17 +10,21 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::fair_share::FairShare;
+
 /// Most concurrent look-ups, including abandoned ones. The system's resolver cannot be interrupted: without a bound,
 /// names whose servers never answer would take up the process's blocking threads.
-const MAX_LOOKUPS: usize = 32;
+const MAX_LOOKUPS: usize = 128;
+/// Most of them for one tenant. The names of one whose servers never answer must not hold up another's.
+const MAX_LOOKUPS_PER_TENANT: usize = MAX_LOOKUPS / 8;
 
 /// A boxed future of an I/O result.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
 
 /// Resolves names and opens connections. It checks nothing: the caller checks the addresses between the two.
 pub trait Network: Send + Sync + 'static {
-    /// Every address of a name.
-    fn resolve<'a>(&'a self, name: &'a str) -> Pending<'a, Vec<IpAddr>>;
+    /// Every address of a name, looked up for this tenant.
+    fn resolve<'a>(&'a self, name: &'a str, tenant: &'a str) -> Pending<'a, Vec<IpAddr>>;
 
     /// Connects to exactly this address.
     fn connect(&self, address: SocketAddr) -> Pending<'_, TcpStream>;
@@ -36,23 +40,37 @@ pub trait Network: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct SystemNetwork {
     lookups: Arc<Semaphore>,
+    share: FairShare,
+    look_up: LookUp,
+}
+
+/// Looks a name up. It blocks the thread.
+type LookUp = fn(&str) -> io::Result<Vec<IpAddr>>;
+
+impl SystemNetwork {
+    fn with(look_up: LookUp) -> Self {
+        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
+        Self { lookups, share: FairShare::new(MAX_LOOKUPS_PER_TENANT), look_up }
+    }
 }
 
 impl Default for SystemNetwork {
     fn default() -> Self {
-        Self { lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
+        Self::with(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 }
 
 impl Network for SystemNetwork {
-    fn resolve<'a>(&'a self, name: &'a str) -> Pending<'a, Vec<IpAddr>> {
+    fn resolve<'a>(&'a self, name: &'a str, tenant: &'a str) -> Pending<'a, Vec<IpAddr>> {
         Box::pin(async move {
+            let own = self.share.enter(tenant).await.map_err(io::Error::other)?;
+            let own = own.ok_or_else(|| io::Error::other("too many tenants look names up"))?;
             let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
-            let name = name.to_owned();
+            let (name, look_up) = (name.to_owned(), self.look_up);
             let looked_up = tokio::task::spawn_blocking(move || {
-                let found = (name.as_str(), 0).to_socket_addrs();
-                drop(permit);
-                found.map(|addresses| addresses.map(|address| address.ip()).collect())
+                let found = look_up(&name);
+                drop((permit, own));
+                found
             });
             looked_up.await.map_err(io::Error::other)?
         })
@@ -93,7 +111,39 @@ fn is_of_this_machine(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, PoisonError};
+
     use super::*;
+
+    /// Held by the test while the names that end in `.hang` have no answer.
+    static HANGS: Mutex<()> = Mutex::new(());
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn names_of_one_tenant_that_hang_do_not_hold_up_another_tenant() {
+        let held = HANGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let network = Arc::new(SystemNetwork::with(|name| {
+            if name.ends_with(".hang") {
+                drop(HANGS.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
+        }));
+        let hanging: Vec<_> = (0..2 * MAX_LOOKUPS)
+            .map(|at| {
+                let network = Arc::clone(&network);
+                tokio::spawn(async move { network.resolve(&format!("{at}.hang"), "one").await })
+            })
+            .collect();
+        while network.lookups.available_permits() > MAX_LOOKUPS - MAX_LOOKUPS_PER_TENANT {
+            tokio::task::yield_now().await;
+        }
+        network.resolve("good.test", "another").await.expect("it is looked up beside them");
+        let first = hanging.first().expect("there is one");
+        assert!(!first.is_finished(), "control: the first still hangs");
+        drop(held);
+        for one in hanging {
+            one.await.expect("no panic").expect("looked up after all");
+        }
+    }
 
     #[test]
     fn this_machine_knows_its_own_addresses_from_others() {

@@ -199,6 +199,7 @@ impl Deliveries {
             return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
         }
         let attempt = Attempt {
+            company: job.company(),
             id: DeliveryId::from(lease.id),
             timestamp: now.unix_timestamp(),
             target: &job.target,

@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use contract::id::CompanyId;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method};
 use ring::hmac;
@@ -23,6 +24,8 @@ const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 /// One attempt to call a webhook.
 #[derive(Debug)]
 pub struct Attempt<'a> {
+    /// The company whose message it is.
+    pub company: CompanyId,
     /// The delivery's id, the same for all attempts.
     pub id: DeliveryId,
     /// The time of this attempt, in seconds since 1970.
@@ -48,6 +51,7 @@ impl Attempt<'_> {
             .map(|secret| sign(secret.expose(), self.id, self.timestamp, self.body))
             .collect();
         let mut request = OutboundRequest::new(Method::POST, outbound.target(self.target)?)
+            .tenant(self.company.to_string())
             .header(CONTENT_TYPE, JSON)
             .header(USER_AGENT, AGENT)
             .header(TIMESTAMP, HeaderValue::from(self.timestamp));

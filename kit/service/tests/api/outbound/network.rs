@@ -70,7 +70,7 @@ impl TestNetwork {
 }
 
 impl Network for TestNetwork {
-    fn resolve<'a>(&'a self, name: &'a str) -> Pending<'a, Vec<IpAddr>> {
+    fn resolve<'a>(&'a self, name: &'a str, _: &'a str) -> Pending<'a, Vec<IpAddr>> {
         let mut state = self.state();
         state.resolved.push(name.to_owned());
         let unknown = io::Error::other("unknown name");
