@@ -111,26 +111,29 @@ fn is_of_this_machine(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Condvar, Mutex, PoisonError};
 
     use super::*;
 
-    /// Held by the test while the names that end in `.hang` have no answer.
-    static HANGS: Mutex<()> = Mutex::new(());
+    /// Whether the names of `hang.test` are answered, and who waits for that.
+    static ANSWERED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+    fn slow_look_up(name: &str) -> Vec<IpAddr> {
+        if name.contains("hang.test") {
+            let (answered, told) = &ANSWERED;
+            let answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(told.wait_while(answered, |answered| !*answered));
+        }
+        vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn names_of_one_tenant_that_hang_do_not_hold_up_another_tenant() {
-        let held = HANGS.lock().unwrap_or_else(PoisonError::into_inner);
-        let network = Arc::new(SystemNetwork::with(|name| {
-            if name.ends_with(".hang") {
-                drop(HANGS.lock().unwrap_or_else(PoisonError::into_inner));
-            }
-            Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
-        }));
+        let network = Arc::new(SystemNetwork::with(|name| Ok(slow_look_up(name))));
         let hanging: Vec<_> = (0..2 * MAX_LOOKUPS)
             .map(|at| {
                 let network = Arc::clone(&network);
-                tokio::spawn(async move { network.resolve(&format!("{at}.hang"), "one").await })
+                tokio::spawn(async move { network.resolve(&format!("{at}.hang.test"), "one").await })
             })
             .collect();
         while network.lookups.available_permits() > MAX_LOOKUPS - MAX_LOOKUPS_PER_TENANT {
@@ -139,7 +142,8 @@ mod tests {
         network.resolve("good.test", "another").await.expect("it is looked up beside them");
         let first = hanging.first().expect("there is one");
         assert!(!first.is_finished(), "control: the first still hangs");
-        drop(held);
+        *ANSWERED.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        ANSWERED.1.notify_all();
         for one in hanging {
             one.await.expect("no panic").expect("looked up after all");
         }
