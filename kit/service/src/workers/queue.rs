@@ -24,10 +24,13 @@ use crate::panics::caught;
 const AGE_INTERVAL: Duration = Duration::from_secs(15);
 /// Most consecutive claims that examine keys without filling the slots; the next poll continues where they ended.
 const MAX_CLAIMS: usize = 16;
-/// Keys that a claim examines. When it finds too little, the next one examines four times as many, once per poll: ten
-/// thousand keys with hanging receivers do not hide a job.
+/// Keys that a claim examines. When it finds too little, the next one examines four times as many: ten thousand keys with
+/// hanging receivers do not hide a job.
 const FIRST_LOOK: i64 = 64;
 const WIDEST_LOOK: i64 = 1_024;
+/// How many times as long as wide claims took, no others begin, but at most for a poll interval. A few hundred keys whose
+/// jobs are not due delay the others by milliseconds; ten thousand do not keep the database busy.
+const WIDE_REST: u32 = 10;
 /// How long a claim waits for more free slots when few are free: a claim costs much the same for one job as for many.
 const GATHER: Duration = Duration::from_millis(5);
 /// Pause before a failed settlement is retried; doubled up to [`LAST_SETTLE_RETRY`].
@@ -222,7 +225,8 @@ impl Workers {
             jobs: JoinSet::new(),
             slots,
             after: None,
-            looked_wide: None,
+            may_look_wide_at: None,
+            is_unexamined: false,
             is_failing: false,
         };
         // Not `spawn`, which would drop the jobs without waiting for them to end.
@@ -254,8 +258,10 @@ struct QueueWorker<Q: Queue> {
     slots: Slots,
     /// The key after which the next claim continues.
     after: Option<Uuid>,
-    /// When claims last examined more keys than usual.
-    looked_wide: Option<Instant>,
+    /// When claims may again examine more keys than usual.
+    may_look_wide_at: Option<Instant>,
+    /// Whether a claim that found nothing left keys unexamined, because it was too early for a wide one.
+    is_unexamined: bool,
     /// Whether the last claim failed.
     is_failing: bool,
 }
@@ -298,12 +304,15 @@ impl<Q: Queue> QueueWorker<Q> {
         is_wanted
     }
 
-    /// Time until the next look for due jobs: a slot, or the room of a hanging job, may become free before the poll.
+    /// Time until the next look for due jobs: a slot, or the room of a hanging job, may become free before the poll, and a
+    /// wide claim may be due.
     fn pause(&self) -> Duration {
         let (poll, now) = (self.common.config.poll, Instant::now());
         let is_full = self.slots.room(now) == 0;
         let hang = self.slots.cut(now);
-        [self.slots.next_room(now).filter(|_| is_full), hang].into_iter().flatten().fold(poll, Duration::min)
+        let look = self.may_look_wide_at.filter(|_| self.is_unexamined).map(|at| at.duration_since(now));
+        let room = self.slots.next_room(now).filter(|_| is_full);
+        [room, hang, look].into_iter().flatten().fold(poll, Duration::min)
     }
 
     /// Waits briefly while less than a quarter of the slots is free.
@@ -321,11 +330,23 @@ impl<Q: Queue> QueueWorker<Q> {
 
     /// Claims until the slots are full or nothing more is due.
     async fn fill(&mut self) {
+        let begun = Instant::now();
+        let looked_wide = self.claim_all(begun).await;
+        if looked_wide {
+            let rest = (begun.elapsed() * WIDE_REST).min(self.common.config.poll);
+            self.may_look_wide_at = Some(Instant::now() + rest);
+        }
+    }
+
+    /// Returns whether claims examined more keys than usual.
+    async fn claim_all(&mut self, begun: Instant) -> bool {
         let mut look = FIRST_LOOK;
+        self.is_unexamined = false;
+        let may_look_wide = self.may_look_wide_at.is_none_or(|at| begun >= at);
         for _ in 0..MAX_CLAIMS {
             let ask = self.ask(look);
             if ask.room == 0 {
-                return;
+                break;
             }
             let claimed_at = Instant::now();
             match self.common.queue.claim(&ask).await {
@@ -340,27 +361,21 @@ impl<Q: Queue> QueueWorker<Q> {
                         continue;
                     }
                     let is_wide = look > FIRST_LOOK;
-                    if !is_partial || (is_empty && !is_wide && !self.may_look_wide(claimed_at)) {
-                        return;
+                    self.is_unexamined = is_partial && is_empty && !is_wide && !may_look_wide;
+                    if !is_partial || self.is_unexamined {
+                        break;
                     }
                     if is_empty || is_wide {
                         look = (look * 4).min(WIDEST_LOOK);
                     }
                 }
-                Err(error) => return self.failed(&error),
+                Err(error) => {
+                    self.failed(&error);
+                    break;
+                }
             }
         }
-    }
-
-    /// Whether claims that found nothing may examine more keys: once per poll interval, however many jobs end in
-    /// between.
-    fn may_look_wide(&mut self, now: Instant) -> bool {
-        let poll = self.common.config.poll;
-        let may = self.looked_wide.is_none_or(|last| now.duration_since(last) >= poll);
-        if may {
-            self.looked_wide = Some(now);
-        }
-        may
+        look > FIRST_LOOK
     }
 
     fn ask(&mut self, look: i64) -> Ask {

@@ -309,6 +309,24 @@ async fn a_job_whose_last_worker_died_is_given_up_and_not_worked_on() {
 }
 
 #[tokio::test]
+async fn keys_whose_jobs_are_not_due_do_not_delay_a_key_with_many_that_are() {
+    let world = World::make().await;
+    for key in 0..300 {
+        add(&world.owner, Uuid::from_u128(key), "done", "1 hour").await;
+    }
+    let mut due = Vec::new();
+    for _ in 0..40 {
+        due.push(add(&world.owner, Uuid::from_u128(u128::MAX), "done", "0 s").await);
+    }
+    // Without another poll, only claims that examine more keys than usual find all jobs.
+    world.service.core.workers.queue(QueueConfig { poll: NEVER, ..config(16, 4, LEASE) }, world.doing.clone());
+    for id in due {
+        until(&world.owner, id, "done 1").await;
+    }
+    world.service.end().await;
+}
+
+#[tokio::test]
 async fn a_slow_key_leaves_slots_for_the_others() {
     let mut world = World::make().await;
     let (slow, quick) = (Uuid::from_u128(1), Uuid::from_u128(2));
