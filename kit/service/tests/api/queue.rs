@@ -319,7 +319,11 @@ async fn keys_whose_jobs_are_not_due_do_not_delay_a_key_with_many_that_are() {
         due.push(add(&world.owner, Uuid::from_u128(u128::MAX), "done", "0 s").await);
     }
     // Without another poll, only claims that examine more keys than usual find all jobs.
-    world.service.core.workers.queue(QueueConfig { poll: NEVER, ..config(16, 4, LEASE) }, world.doing.clone());
+    world
+        .service
+        .core
+        .workers
+        .queue(QueueConfig { poll: NEVER, ..config(16, 4, LEASE) }, world.doing.clone());
     for id in due {
         until(&world.owner, id, "done 1").await;
     }
