@@ -28,8 +28,8 @@ const MAX_CLAIMS: usize = 16;
 /// hanging receivers do not hide a job.
 const FIRST_LOOK: i64 = 64;
 const WIDEST_LOOK: i64 = 1_024;
-/// How many times as long as wide claims took, no others begin, but at most for a poll interval. A few hundred keys whose
-/// jobs are not due delay the others by milliseconds; ten thousand do not keep the database busy.
+/// The pause after wide claims, as a multiple of the time they took; at most one poll interval. Keys whose jobs are not due
+/// must neither hide the others' jobs for long nor keep the database busy.
 const WIDE_REST: u32 = 10;
 /// How long a claim waits for more free slots when few are free: a claim costs much the same for one job as for many.
 const GATHER: Duration = Duration::from_millis(5);
@@ -260,7 +260,7 @@ struct QueueWorker<Q: Queue> {
     after: Option<Uuid>,
     /// When claims may again examine more keys than usual.
     may_look_wide_at: Option<Instant>,
-    /// Whether a claim that found nothing left keys unexamined, because it was too early for a wide one.
+    /// Whether the last claim found nothing and left keys unexamined because a wide claim was not allowed yet.
     is_unexamined: bool,
     /// Whether the last claim failed.
     is_failing: bool,

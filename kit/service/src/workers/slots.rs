@@ -361,7 +361,7 @@ mod tests {
         let busy = slots.busy(start + WORKS_FOR);
         assert_eq!((busy.keys, busy.running), (vec![key(1)], vec![4]), "the key itself is full");
         assert!(busy.full.is_empty(), "its company is not");
-        assert!(slots.end(ids[0], start + MOMENT), "somebody may have waited for the slot");
+        assert!(slots.end(ids[0], start + MOMENT), "a job may have been waiting for the slot");
         assert_eq!((slots.running(), slots.room(start + MOMENT)), (3, 1));
     }
 

@@ -430,7 +430,7 @@ impl World {
         sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned())).fetch_one(&pool).await.expect("a count")
     }
 
-    /// Shares a document with this many groups that nobody is in.
+    /// Shares a document with this many empty groups.
     pub(crate) async fn fill_shares(&self, document: &str, count: usize) {
         let company = self.module.company;
         self.module
