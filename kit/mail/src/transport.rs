@@ -47,7 +47,8 @@ struct State {
 }
 
 impl Transport {
-    /// Keeps at most `max_idle` connections between mails; each concurrent mail has a connection of its own.
+    /// Keeps at most `max_idle` connections between mails; each concurrent mail has a connection of its own, whose number
+    /// the caller bounds.
     ///
     /// # Errors
     /// One of the operator's certificates is invalid.
@@ -71,18 +72,43 @@ impl Transport {
         })))
     }
 
+    /// An idle connection that still works, or a new one.
+    ///
+    /// # Errors
+    /// The server cannot be reached, turns the connection away or refuses the login.
+    pub async fn connection(&self) -> Result<Connection, smtp::Error> {
+        let connection = match self.0.idle().await {
+            Some(connection) => connection,
+            None => self.0.connect().await?,
+        };
+        Ok(Connection { connection, pool: Arc::clone(&self.0) })
+    }
+
     /// Sends one mail and returns the server's last reply. Has no time limit of its own after connecting: the caller
     /// drops it at the end of its time, which closes the connection.
     ///
     /// # Errors
-    /// The server cannot be reached, refuses the login or the mail, or breaks off.
+    /// As [`Self::connection`] and [`Connection::send`].
     pub async fn send(&self, mail: &Message) -> Result<Response, smtp::Error> {
-        let mut connection = match self.0.idle().await {
-            Some(connection) => connection,
-            None => self.0.connect().await?,
-        };
-        let reply = connection.send(mail.envelope(), &mail.formatted()).await?;
-        Inner::keep(&self.0, connection);
+        self.connection().await?.send(mail).await
+    }
+}
+
+/// A connection to the mail server that is ready for a mail.
+pub struct Connection {
+    connection: AsyncSmtpConnection,
+    pool: Arc<Inner>,
+}
+
+impl Connection {
+    /// Sends one mail and returns the server's last reply. Has no time limit of its own; dropping it closes the
+    /// connection.
+    ///
+    /// # Errors
+    /// The server refuses the mail or breaks off.
+    pub async fn send(mut self, mail: &Message) -> Result<Response, smtp::Error> {
+        let reply = self.connection.send(mail.envelope(), &mail.formatted()).await?;
+        Inner::keep(&self.pool, self.connection);
         Ok(reply)
     }
 }

@@ -83,7 +83,7 @@ impl Core {
         Ok(Self(Arc::new(CoreParts {
             name: config.name,
             // The other half serves requests that need only the database.
-            holds: Turns::new(half(config.database.max_connections)),
+            holds: Turns::new(half(config.database.max_connections), 1),
             transactions: share(config.database.max_connections),
             read_limit: ReadLimit::new(half(config.database.max_connections)),
             long_reads: LongReads::new(half(config.database.max_connections)),
@@ -109,7 +109,7 @@ impl Core {
         Self(Arc::new(CoreParts {
             reads: Reads::keeping_none(&pool),
             pool,
-            holds: Turns::new(half(connections)),
+            holds: Turns::new(half(connections), 1),
             transactions: share(connections),
             ..CoreParts::clone(self)
         }))

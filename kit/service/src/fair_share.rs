@@ -84,10 +84,10 @@ impl FairShare {
     }
 }
 
-/// Turns that a service gives: a few at a time, one per subject, so that the next subject waits for at most one turn of
-/// each other subject. Cheap to clone.
+/// Turns that a service gives: a few at a time, and fewer to each subject, so that one subject, however many turns it asks
+/// for, leaves some to others. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns {
+pub struct Turns {
     share: FairShare,
     turns: Arc<Semaphore>,
 }
@@ -95,20 +95,25 @@ pub(crate) struct Turns {
 /// A turn; dropping it passes it on.
 #[derive(Debug)]
 #[must_use = "the turn is over when this is dropped"]
-pub(crate) struct Turn {
+pub struct Turn {
     _of_all: OwnedSemaphorePermit,
     _own: Use,
 }
 
 impl Turns {
-    /// Gives `turns` turns at a time, at least one.
-    pub(crate) fn new(turns: usize) -> Self {
+    /// Gives `turns` turns at a time, at least one, and `each` of them to one subject, at least one.
+    #[must_use]
+    pub fn new(turns: usize, each: usize) -> Self {
         let turns = Arc::new(Semaphore::new(turns.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { share: FairShare::new(1), turns }
+        Self { share: FairShare::new(each), turns }
     }
 
-    /// Waits for the subject's turn; `None` when the subject has `most` already, running or waiting.
-    pub(crate) async fn take(&self, subject: &str, most: usize) -> Result<Option<Turn>, AcquireError> {
+    /// Waits for the subject's turn; `None` when the subject has `most` already, running or waiting, or when too many
+    /// subjects have turns.
+    ///
+    /// # Errors
+    /// The turns were closed, which never happens.
+    pub async fn take(&self, subject: &str, most: usize) -> Result<Option<Turn>, AcquireError> {
         let Some(counted) = self.share.count(subject, most) else { return Ok(None) };
         let own = counted.permit().await?;
         let of_all = Arc::clone(&self.turns).acquire_owned().await?;
@@ -118,6 +123,11 @@ impl Turns {
     #[cfg(test)]
     pub(crate) fn is_unused(&self) -> bool {
         self.share.is_unused()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.turns.available_permits()
     }
 }
 

@@ -70,6 +70,7 @@ pub use company_tx::CompanyTx;
 pub use config::ServiceConfig;
 pub use core::{Core, CoreParts};
 pub use error::ApiError;
+pub use fair_share::{Turn, Turns};
 pub use inside::{Inside, Insider, OwnCall, Reader};
 pub use module::ModuleConfig;
 pub use operation::{Operation, Operations};

@@ -74,7 +74,7 @@ impl ReadLimit {
     /// A limit of `turns` reads at a time, each of another subject.
     #[must_use]
     pub fn new(turns: usize) -> Self {
-        Self(Turns::new(turns))
+        Self(Turns::new(turns, 1))
     }
 
     /// Waits for the subject's turn.

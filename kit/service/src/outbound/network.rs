@@ -5,12 +5,10 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::pin::Pin;
-use std::sync::Arc;
 
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
-use crate::fair_share::FairShare;
+use crate::fair_share::Turns;
 
 /// Most concurrent look-ups, including abandoned ones. The system's resolver cannot be interrupted: without a bound,
 /// names whose servers never answer would take up the process's blocking threads.
@@ -39,8 +37,7 @@ pub trait Network: Send + Sync + 'static {
 /// The machine's own network: its configured resolver, no proxy.
 #[derive(Debug)]
 pub struct SystemNetwork {
-    lookups: Arc<Semaphore>,
-    share: FairShare,
+    lookups: Turns,
     look_up: LookUp,
 }
 
@@ -49,8 +46,7 @@ type LookUp = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 impl SystemNetwork {
     fn with(look_up: LookUp) -> Self {
-        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        Self { lookups, share: FairShare::new(MAX_LOOKUPS_PER_TENANT), look_up }
+        Self { lookups: Turns::new(MAX_LOOKUPS, MAX_LOOKUPS_PER_TENANT), look_up }
     }
 }
 
@@ -63,13 +59,12 @@ impl Default for SystemNetwork {
 impl Network for SystemNetwork {
     fn resolve<'a>(&'a self, name: &'a str, tenant: &'a str) -> Pending<'a, Vec<IpAddr>> {
         Box::pin(async move {
-            let own = self.share.enter(tenant).await.map_err(io::Error::other)?;
-            let own = own.ok_or_else(|| io::Error::other("too many tenants look names up"))?;
-            let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
+            let turn = self.lookups.take(tenant, usize::MAX).await.map_err(io::Error::other)?;
+            let turn = turn.ok_or_else(|| io::Error::other("too many tenants look names up"))?;
             let (name, look_up) = (name.to_owned(), self.look_up);
             let looked_up = tokio::task::spawn_blocking(move || {
                 let found = look_up(&name);
-                drop((permit, own));
+                drop(turn);
                 found
             });
             looked_up.await.map_err(io::Error::other)?
@@ -111,7 +106,7 @@ fn is_of_this_machine(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Condvar, Mutex, PoisonError};
+    use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
     use super::*;
 
@@ -136,7 +131,7 @@ mod tests {
                 tokio::spawn(async move { network.resolve(&format!("{at}.hang.test"), "one").await })
             })
             .collect();
-        while network.lookups.available_permits() > MAX_LOOKUPS - MAX_LOOKUPS_PER_TENANT {
+        while network.lookups.free() > MAX_LOOKUPS - MAX_LOOKUPS_PER_TENANT {
             tokio::task::yield_now().await;
         }
         network.resolve("good.test", "another").await.expect("it is looked up beside them");

@@ -1,12 +1,15 @@
 //! E-mail over SMTP: one recipient per mail.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ::mail::{MailSettings, Transport, is_address, with_crlf};
+use contract::id::CompanyId;
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp;
 use lettre::{Address, Message};
+use service::{Turn, Turns};
 
 use super::DeliveryId;
 use super::outcome::{self, Outcome};
@@ -14,14 +17,27 @@ use crate::messages::rules::MailPayload;
 
 /// Most connections to the mail server between mails; each carries many.
 const MAX_IDLE: usize = 4;
-/// How long sending one mail may take; it must fit into the lease.
+/// Most connections to the mail server at a time. Mail servers allow one client about twenty to fifty, and answer 421 to
+/// more.
+const MAX_CONNECTIONS: usize = 16;
+/// Most of them for one company, as many as one channel's deliveries run at a time: a mail server that takes seconds for
+/// the mails of one must not hold up another's.
+const MAX_CONNECTIONS_PER_COMPANY: usize = 4;
+/// How long a mail waits for its company's turn.
+const WAIT: Duration = Duration::from_secs(3);
+/// How long sending one mail may take; with [`WAIT`] it must fit into the lease.
 const TOTAL: Duration = Duration::from_secs(30);
+/// How long a mail waits for which there is no connection; no attempt counts.
+const BUSY_PAUSE: Duration = Duration::from_secs(10);
 
 /// Sends mail.
 pub(crate) struct Mailer {
     transport: Transport,
     from: Mailbox,
     domain: String,
+    turns: Turns,
+    /// Whether the server took no mail when it was last tried.
+    is_down: AtomicBool,
 }
 
 impl Mailer {
@@ -31,16 +47,89 @@ impl Mailer {
     /// The operator's CA certificate cannot be parsed.
     pub(crate) fn new(settings: &MailSettings) -> Result<Self, smtp::Error> {
         let transport = Transport::new(settings, MAX_IDLE)?;
-        Ok(Self { transport, from: settings.from.clone(), domain: settings.domain.clone() })
+        let turns = Turns::new(MAX_CONNECTIONS, MAX_CONNECTIONS_PER_COMPANY);
+        let (from, domain) = (settings.from.clone(), settings.domain.clone());
+        Ok(Self { transport, from, domain, turns, is_down: AtomicBool::default() })
     }
 
-    /// Sends one mail. Every attempt of a job sends the same headers and text.
-    pub(crate) async fn send(&self, id: DeliveryId, to: &str, payload: &MailPayload) -> Outcome {
+    /// Waits for the company's turn to use a connection; it ends when the result is dropped. The other outcome is that
+    /// there is none for now.
+    pub(crate) async fn turn(&self, company: CompanyId) -> Result<Turn, Outcome> {
+        let company = company.to_string();
+        match tokio::time::timeout(WAIT, self.turns.take(&company, usize::MAX)).await {
+            Ok(Ok(Some(turn))) => Ok(turn),
+            Ok(Ok(None) | Err(_)) | Err(_) => Err(Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY)),
+        }
+    }
+
+    /// Sends one mail in the company's turn. Every attempt of a job sends the same headers and text.
+    pub(crate) async fn send(
+        &self,
+        _turn: &Turn,
+        id: DeliveryId,
+        to: &str,
+        payload: &MailPayload,
+    ) -> Outcome {
         let Some(mail) = self.mail(id, to, payload) else { return Outcome::dead(None, "malformed_target") };
-        match tokio::time::timeout(TOTAL, self.transport.send(&mail)).await {
-            Ok(Ok(response)) => Outcome::done(Some(u16::from(response.code()))),
-            Ok(Err(error)) => failed(id, &error),
-            Err(_) => Outcome::again(None, outcome::SMTP_TIMEOUT),
+        let sent = tokio::time::timeout(TOTAL, self.send_mail(id, &mail)).await;
+        sent.unwrap_or_else(|_| Outcome::again(None, outcome::SMTP_TIMEOUT))
+    }
+
+    async fn send_mail(&self, id: DeliveryId, mail: &Message) -> Outcome {
+        let connection = match self.transport.connection().await {
+            Ok(connection) => connection,
+            Err(error) => return self.unconnected(id, &error),
+        };
+        match connection.send(mail).await {
+            Ok(response) => {
+                self.is_down.store(false, Ordering::Relaxed);
+                Outcome::done(Some(u16::from(response.code())))
+            }
+            Err(error) => self.failed(id, &error),
+        }
+    }
+
+    /// Classifies a connection that was not made. With a transient status the server turns away any mail for now, which
+    /// says nothing about this one.
+    fn unconnected(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
+        match error.status().map(u16::from) {
+            Some(400..=499) => self.busy(error),
+            _ => self.failed(id, error),
+        }
+    }
+
+    /// Classifies a failed send: 4xx and missing responses are retried, 5xx is final. A refused login is the platform's
+    /// fault, not the receiver's, so it is retried and logged.
+    fn failed(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
+        let status = error.status().map(u16::from);
+        match status {
+            // The server is about to close the connection (RFC 5321, section 3.8).
+            Some(421) => self.busy(error),
+            Some(530 | 534 | 535 | 538) => {
+                tracing::error!(%id, status, "the mail server refused the platform's login");
+                Outcome::again(status, outcome::SMTP_LOGIN)
+            }
+            Some(500..) => Outcome::dead(status, "smtp_status"),
+            Some(_) => Outcome::again(status, "smtp_status"),
+            None if error.is_timeout() => Outcome::again(None, outcome::SMTP_TIMEOUT),
+            None => {
+                self.note_outage(error);
+                Outcome::again(None, outcome::SMTP_CONNECTION)
+            }
+        }
+    }
+
+    fn busy(&self, error: &smtp::Error) -> Outcome {
+        self.note_outage(error);
+        Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY)
+    }
+
+    /// Logs an outage of the mail server once, not for every mail.
+    fn note_outage(&self, error: &smtp::Error) {
+        if self.is_down.swap(true, Ordering::Relaxed) {
+            tracing::debug!(%error, "the mail server still takes no mail");
+        } else {
+            tracing::warn!(%error, "the mail server takes no mail");
         }
     }
 
@@ -61,21 +150,83 @@ impl Mailer {
     }
 }
 
-/// Classifies a failed send: 4xx and missing responses are retried, 5xx is final. A refused login is the platform's
-/// fault, not the receiver's, so it is retried and logged.
-fn failed(id: DeliveryId, error: &smtp::Error) -> Outcome {
-    let status = error.status().map(u16::from);
-    match status {
-        Some(530 | 534 | 535 | 538) => {
-            tracing::error!(%id, status, "the mail server refused the platform's login");
-            Outcome::again(status, outcome::SMTP_LOGIN)
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ::mail::SmtpUrl;
+    use service::workers::Verdict;
+    use testkit::{SmtpReceiver, Step};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn mailer(server: &SmtpReceiver) -> Arc<Mailer> {
+        let url = format!("smtp://{}?tls=none", server.address());
+        let settings = MailSettings {
+            server: SmtpUrl::parse(&url).expect("a URL"),
+            authorities: Vec::new(),
+            from: "a@example.com".parse().expect("an address"),
+            domain: "platform.example".to_owned(),
+        };
+        Arc::new(Mailer::new(&settings).expect("no certificates"))
+    }
+
+    /// One delivery, as the queue makes it.
+    async fn deliver(mailer: &Mailer, company: u128, id: u128) -> Outcome {
+        let company = CompanyId::from(Uuid::from_u128(company));
+        let turn = match mailer.turn(company).await {
+            Ok(turn) => turn,
+            Err(busy) => return busy,
+        };
+        let created_at = time::OffsetDateTime::UNIX_EPOCH;
+        let payload = MailPayload { subject_line: "s".to_owned(), body: "b".to_owned(), created_at };
+        mailer.send(&turn, DeliveryId::from(Uuid::from_u128(id)), "b@example.com", &payload).await
+    }
+
+    fn count(server: &SmtpReceiver, verb: &str) -> usize {
+        server.commands().iter().filter(|command| command.starts_with(verb)).count()
+    }
+
+    #[tokio::test]
+    async fn mails_of_one_company_leave_connections_to_the_others() {
+        let server = SmtpReceiver::start().await;
+        let mailer = mailer(&server);
+        server.hang(Step::Data);
+        let hanging: Vec<_> = (0..3 * MAX_CONNECTIONS_PER_COMPANY)
+            .map(|at| {
+                let mailer = Arc::clone(&mailer);
+                tokio::spawn(async move { deliver(&mailer, 1, u128::try_from(at).expect("small")).await })
+            })
+            .collect();
+        while count(&server, "DATA") < MAX_CONNECTIONS_PER_COMPANY {
+            tokio::task::yield_now().await;
         }
-        Some(500..) => Outcome::dead(status, "smtp_status"),
-        Some(_) => Outcome::again(status, "smtp_status"),
-        None if error.is_timeout() => Outcome::again(None, outcome::SMTP_TIMEOUT),
-        None => {
-            tracing::debug!(%id, %error, "the mail server cannot be reached");
-            Outcome::again(None, outcome::SMTP_CONNECTION)
+        server.behave(Step::Data);
+        assert_eq!(deliver(&mailer, 2, 100).await, Outcome::done(Some(250)));
+        assert_eq!(count(&server, "EHLO"), MAX_CONNECTIONS_PER_COMPANY + 1);
+        let first = hanging.first().expect("there is one");
+        assert!(!first.is_finished(), "control: the first still hangs");
+        let busy = Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY);
+        assert_eq!(deliver(&mailer, 1, 101).await, busy, "its turn did not come");
+        hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_turns_mail_away_costs_no_attempt() {
+        let server = SmtpReceiver::start().await;
+        let mailer = mailer(&server);
+        for (step, code) in
+            [(Step::Connect, 421), (Step::Connect, 450), (Step::Hello, 421), (Step::Sender, 421)]
+        {
+            server.answer(step, code, "later");
+            let busy = Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY);
+            assert_eq!(deliver(&mailer, 1, 1).await, busy, "{step:?} {code}");
+            server.behave(step);
         }
+        assert_eq!(deliver(&mailer, 1, 1).await, Outcome::done(Some(250)));
+        server.answer(Step::Recipient, 450, "later");
+        let verdict = deliver(&mailer, 1, 1).await.verdict;
+        assert_eq!(verdict, Verdict::Retry { asked: None }, "control: a refusal of one mail counts");
     }
 }

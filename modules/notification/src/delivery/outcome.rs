@@ -72,6 +72,8 @@ pub const SMTP_NOT_CONFIGURED: &str = "smtp_not_configured";
 pub const SMTP_LOGIN: &str = "smtp_login";
 /// The mail server cannot be reached.
 pub const SMTP_CONNECTION: &str = "smtp_connection";
+/// The mail server takes no further connection at the moment, or all that it is given are in use.
+pub const SMTP_BUSY: &str = "smtp_busy";
 /// The mail server did not answer in time.
 pub const SMTP_TIMEOUT: &str = "smtp_timeout";
 

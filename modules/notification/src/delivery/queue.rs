@@ -170,12 +170,20 @@ impl Deliveries {
             None => Outcome::again(None, outcome::INTERNAL),
             Some(channel) if channel.is_deleted => Outcome::dead(None, CHANNEL_DELETED),
             Some(channel) if channel.is_disabled => Outcome::later(DISABLED_PAUSE, CHANNEL_DISABLED),
-            Some(channel) => match self.uses.of(job.company()).await {
-                Use::Yes if job.is_webhook() => self.webhook(lease, job, &channel.kept).await,
-                Use::Yes => self.mail(lease, job).await,
-                Use::No => Outcome::later(NOT_IN_USE_PAUSE, NOT_IN_USE),
-                Use::Unknown => Outcome::later(UNKNOWN_PAUSE, AUTHZ_UNAVAILABLE),
+            Some(channel) if job.is_webhook() => match self.not_in_use(job).await {
+                Some(waits) => waits,
+                None => self.webhook(lease, job, &channel.kept).await,
             },
+            Some(_) => self.mail(lease, job).await,
+        }
+    }
+
+    /// The outcome of a delivery whose company does not use the module, or of which that is unknown.
+    async fn not_in_use(&self, job: &Job) -> Option<Outcome> {
+        match self.uses.of(job.company()).await {
+            Use::Yes => None,
+            Use::No => Some(Outcome::later(NOT_IN_USE_PAUSE, NOT_IN_USE)),
+            Use::Unknown => Some(Outcome::later(UNKNOWN_PAUSE, AUTHZ_UNAVAILABLE)),
         }
     }
 
@@ -214,21 +222,38 @@ impl Deliveries {
     }
 
     async fn mail(&self, lease: &Lease, job: &Job) -> Outcome {
-        let recipients = Recipients { pool: &self.core.pool, org: &self.org, authz: &self.authz };
-        match recipients.gone(job.company(), lease.key.into(), &job.target).await {
-            Ok(None) => {}
-            Ok(Some(why)) => return Outcome::dead(None, why),
-            Err(Unknown { class, error }) => {
-                tracing::warn!(id = %lease.id, ?error, "cannot determine whether a mail has a recipient");
-                return Outcome::again(None, class);
+        let mut turn = None;
+        if let Some(mailer) = &self.mailer {
+            match mailer.turn(job.company()).await {
+                Ok(own) => turn = Some((mailer, own)),
+                Err(busy) => return busy,
             }
         }
-        let Some(mailer) = &self.mailer else { return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED) };
+        // Asked after the wait for the turn, since the answers may have changed meanwhile.
+        if let Some(waits) = self.not_in_use(job).await {
+            return waits;
+        }
+        if let Some(unsent) = self.without_recipient(lease, job).await {
+            return unsent;
+        }
+        let Some((mailer, turn)) = turn else { return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED) };
         match serde_json::from_str::<MailPayload>(&job.payload) {
-            Ok(payload) => mailer.send(DeliveryId::from(lease.id), &job.target, &payload).await,
+            Ok(payload) => mailer.send(&turn, DeliveryId::from(lease.id), &job.target, &payload).await,
             Err(error) => {
                 tracing::error!(id = %lease.id, %error, "cannot parse a stored mail");
                 Outcome::dead(None, outcome::INTERNAL)
+            }
+        }
+    }
+
+    /// The outcome of a mail that has no recipient any more, or of which that is unknown.
+    async fn without_recipient(&self, lease: &Lease, job: &Job) -> Option<Outcome> {
+        let recipients = Recipients { pool: &self.core.pool, org: &self.org, authz: &self.authz };
+        match recipients.gone(job.company(), lease.key.into(), &job.target).await {
+            Ok(why) => why.map(|why| Outcome::dead(None, why)),
+            Err(Unknown { class, error }) => {
+                tracing::warn!(id = %lease.id, ?error, "cannot determine whether a mail has a recipient");
+                Some(Outcome::again(None, class))
             }
         }
     }
