@@ -53,7 +53,8 @@ pub fn operations() -> Operations<App> {
     beyond(table).bind_internal(Op::post("/events", "postEvent", EVENTS_POST), events::http::post)
 }
 
-/// What the module contract does not ask for: the log of deliveries, replays, the health of channels, and what is unread.
+/// What the module contract does not ask for: the log of deliveries, replays, the health of channels, the caller's own
+/// subscription, and what is unread.
 fn beyond(table: Operations<App>) -> Operations<App> {
     table
         .bind(Op::get("/deliveries", "listDeliveries", DELIVERIES_READ), deliveries::http::list)
@@ -70,6 +71,10 @@ fn beyond(table: Operations<App>) -> Operations<App> {
         .bind(
             Op::post("/channels/{channelId}/enable", "enableChannel", CHANNELS_MANAGE),
             health::http::enable,
+        )
+        .bind(
+            Op::get("/channels/{channelId}/subscription", "getChannelSubscription", CHANNELS_READ),
+            subscriptions::http::show,
         )
         .bind(Op::get("/messages/unread-count", "countUnreadMessages", MESSAGES_READ), messages::read::count)
         .bind(Op::post("/messages/read-all", "markAllMessagesRead", MESSAGES_READ), messages::read::all)

@@ -9,6 +9,7 @@ const CHANNELS: &str = "POST /channels";
 const DELETE: &str = "DELETE /channels/{channelId}";
 const COUNT: &str = "GET /messages/unread-count";
 const SUBSCRIBE: &str = "PUT /channels/{channelId}/subscription";
+const SUBSCRIPTION: &str = "GET /channels/{channelId}/subscription";
 const PUBLISH: &str = "POST /messages";
 const READ: &str = "POST /messages/{messageId}/read";
 const SECRET: &str = "GET /channels/{channelId}/signing-secret";
@@ -46,10 +47,14 @@ pub(super) async fn subscriptions(scene: &mut Scene) {
     let to = |channel: &str, email: Value| Call::about(channel).with(json!({ "email": email }));
     let set = scene.expect(Who::Alice, 200, SUBSCRIBE, to(&news, json!("alice@example.com"))).await;
     assert_eq!(set["memberId"], scene.alice_member);
+    let shown = scene.expect(Who::Alice, 200, SUBSCRIPTION, Call::about(&news)).await;
+    assert_eq!(shown["email"], "alice@example.com");
     scene.expect(Who::Alice, 200, SUBSCRIBE, to(&news, Value::Null)).await;
     let word = "SUBSCRIPTION_NOT_SUPPORTED";
     scene.refused(Who::Alice, 422, word, SUBSCRIBE, to(&hook, json!("alice@example.com"))).await;
     scene.refused(Who::Alice, 404, "NOT_FOUND", SUBSCRIBE, to(NOTHING, Value::Null)).await;
+    scene.refused(Who::Alice, 422, word, SUBSCRIPTION, Call::about(&hook)).await;
+    scene.refused(Who::Alice, 404, "NOT_FOUND", SUBSCRIPTION, Call::about(NOTHING)).await;
 }
 
 pub(super) async fn messages(scene: &mut Scene) {

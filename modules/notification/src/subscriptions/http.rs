@@ -1,15 +1,29 @@
-//! Sets the caller's own subscription.
+//! Shows and sets the caller's own subscription.
 
 use axum::extract::State;
 use serde_json::json;
 use service::refusal::broken;
 use service::{ApiError, Body, Data, Permit};
 
-use super::rules::{Subscription, SubscriptionBody};
+use super::rules::{OwnSubscription, Subscription, SubscriptionBody};
 use super::store;
 use crate::App;
 use crate::channels::http::unknown;
 use crate::channels::rules::{ChannelId, Kind};
+
+pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<OwnSubscription>, ApiError> {
+    let channel: ChannelId = permit.path.id("channelId")?;
+    let member = app.member(&permit).await?;
+    let (kind, own) = store::find(&app.core.pool, &permit, channel, member).await?.ok_or_else(unknown)?;
+    if kind == Kind::Webhook {
+        return Err(not_supported());
+    }
+    Ok(Data(own))
+}
+
+fn not_supported() -> ApiError {
+    broken("SUBSCRIPTION_NOT_SUPPORTED", "webhooks have no subscriptions", json!({}))
+}
 
 pub(crate) async fn set(
     State(app): State<App>,
@@ -21,7 +35,7 @@ pub(crate) async fn set(
     let mut tx = permit.begin(&app.core).await?;
     let kind = store::kind_of(&mut tx, channel).await?.ok_or_else(unknown)?;
     if kind == Kind::Webhook {
-        return Err(broken("SUBSCRIPTION_NOT_SUPPORTED", "webhooks have no subscriptions", json!({})));
+        return Err(not_supported());
     }
     let before = store::lock(&mut tx, channel, member).await?;
     if let Some(before) = before.filter(|before| before.email == body.email) {

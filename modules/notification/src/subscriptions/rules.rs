@@ -23,6 +23,22 @@ pub struct Subscription {
     pub updated_at: Timestamp,
 }
 
+/// The caller's subscription to a channel, whether there is one or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnSubscription {
+    /// The company that it belongs to.
+    pub company_id: CompanyId,
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// The member.
+    pub member_id: MemberId,
+    /// The address that messages are sent to; `None` when there is no subscription.
+    pub email: Option<String>,
+    /// When it was last set; `None` if it never was.
+    pub updated_at: Option<Timestamp>,
+}
+
 /// The request body; `email` is required, and null ends the subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionBody {

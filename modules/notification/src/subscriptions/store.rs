@@ -1,11 +1,43 @@
 //! `notification.subscriptions`.
 
 use contract::id::{CompanyId, MemberId};
-use service::{ApiError, CompanyTx};
+use service::{ApiError, CompanyTx, Permit};
+use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use super::rules::Subscription;
+use super::rules::{OwnSubscription, Subscription};
 use crate::channels::rules::{ChannelId, Kind};
+
+/// Reads the kind of a channel that is not deleted, and the caller's subscription as this member: not that of another
+/// login, which the member row had before.
+pub(super) async fn find(
+    pool: &PgPool,
+    permit: &Permit,
+    channel: ChannelId,
+    member: MemberId,
+) -> Result<Option<(Kind, OwnSubscription)>, ApiError> {
+    let row = sqlx::query!(
+        r#"SELECT c.kind, s.email AS "email?", s.updated_at AS "updated_at?"
+           FROM notification.channels c LEFT JOIN notification.subscriptions s
+             ON s.channel_id = c.id AND s.member_id = $3 AND (s.kc_sub IS NULL OR s.kc_sub = $4)
+           WHERE c.company_id = $1 AND c.id = $2 AND c.deleted_at IS NULL"#,
+        permit.company.as_uuid(),
+        channel.as_uuid(),
+        member.as_uuid(),
+        permit.subject.as_str()
+    )
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let own = OwnSubscription {
+        company_id: permit.company,
+        channel_id: channel,
+        member_id: member,
+        email: row.email,
+        updated_at: row.updated_at.map(Into::into),
+    };
+    Ok(Some((Kind::of_word(&row.kind)?, own)))
+}
 
 /// Reads the kind of a channel that is not deleted, and keeps it from being deleted until the transaction ends.
 pub(super) async fn kind_of(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<Kind>, ApiError> {

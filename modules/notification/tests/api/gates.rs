@@ -32,6 +32,7 @@ fn samples() -> Vec<Sample> {
             .with(json!({ "channelId": Uuid::now_v7(), "since": "2026-11-22T09:30:00Z" })),
         Sample::of("getChannelHealth", channel("/health")),
         Sample::of("enableChannel", channel("/enable")),
+        Sample::of("getChannelSubscription", channel("/subscription")),
         Sample::of("countUnreadMessages", "/messages/unread-count"),
         Sample::of("markAllMessagesRead", "/messages/read-all")
             .with(json!({ "before": "2026-11-22T09:30:00Z" })),

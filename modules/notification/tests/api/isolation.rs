@@ -19,6 +19,7 @@ async fn another_companys_ids_are_unknown_to_every_operation() {
     for (method, tail, body) in [
         ("GET", format!("/channels/{mine}"), Value::Null),
         ("PUT", format!("/channels/{mine}/subscription"), json!({ "email": "a@example.com" })),
+        ("GET", format!("/channels/{mine}/subscription"), Value::Null),
         ("GET", format!("/messages/{sent}"), Value::Null),
         ("POST", format!("/messages/{sent}/read"), Value::Null),
         ("DELETE", format!("/channels/{mine}"), Value::Null),

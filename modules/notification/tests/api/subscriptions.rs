@@ -17,7 +17,11 @@ async fn a_subscription_is_set_changed_and_ended_and_repeating_changes_nothing()
         assert_eq!(reply.status, 200, "{}", reply.text);
         reply.data().clone()
     };
+    let shown = async || module.ask("GET", &tail, None).await.data().clone();
+    let none = shown().await;
+    assert_eq!((&none["email"], &none["updatedAt"]), (&Value::Null, &Value::Null), "{none}");
     let first = set(json!("alice@example.com")).await;
+    assert_eq!(shown().await, first);
     assert_eq!(
         (&first["companyId"], &first["channelId"], &first["memberId"], &first["email"]),
         (&json!(module.company), &json!(id), &json!(member), &json!("alice@example.com"))
@@ -25,7 +29,8 @@ async fn a_subscription_is_set_changed_and_ended_and_repeating_changes_nothing()
     assert_eq!(set(json!("alice@example.com")).await, first, "the same again changes nothing");
     assert_eq!(set(json!("Alice@example.com")).await["email"], "Alice@example.com");
     assert_eq!(set(Value::Null).await["email"], Value::Null);
-    set(Value::Null).await;
+    let ended = set(Value::Null).await;
+    assert_eq!(shown().await, ended);
     let set = ["subscription.set"; 3];
     assert_eq!(actions(&module).await, [&["channel.created"], set.as_slice()].concat());
     assert!(!format!("{:?}", module.audit().await).contains("alice@"), "an address is never audited");
@@ -51,6 +56,11 @@ async fn what_a_subscription_may_not_be() {
     let refused = ask(&hook, good.clone()).await;
     assert_eq!((refused.status, reason(&refused)), (422, "SUBSCRIPTION_NOT_SUPPORTED"));
     assert_eq!(ask(&Uuid::now_v7().to_string(), good.clone()).await.status, 404);
+    let show =
+        async |channel: &str| module.ask("GET", &format!("/channels/{channel}/subscription"), None).await;
+    let refused = show(&hook).await;
+    assert_eq!((refused.status, reason(&refused)), (422, "SUBSCRIPTION_NOT_SUPPORTED"));
+    assert_eq!(show(&Uuid::now_v7().to_string()).await.status, 404);
     for (body, wrong) in [
         (json!({}), "email required"),
         (json!({ "email": 7 }), "email type"),
@@ -83,19 +93,24 @@ async fn the_subscription_of_another_login_is_not_the_callers() {
         let listed = module.ask("GET", "/messages", None).await.data()["total"].clone();
         let unread = module.ask("GET", "/messages/unread-count", None).await.data()["count"].clone();
         let shown = module.ask("GET", &format!("/messages/{message}"), None).await.status;
-        (listed, unread, shown)
+        let email = module.ask("GET", &tail, None).await.data()["email"].clone();
+        (listed, unread, shown, email)
     };
     let first = subscribe().await.data().clone();
-    assert_eq!(seen().await, (json!(1), json!(1), 200), "control");
+    assert_eq!(seen().await, (json!(1), json!(1), 200, json!("a@example.com")), "control");
     let set = async |login: &str| {
         module.execute(format!("UPDATE notification.subscriptions SET kc_sub = {login}")).await;
     };
     set("NULL").await;
-    assert_eq!(seen().await, (json!(1), json!(1), 200), "one that is older than the column");
+    assert_eq!(
+        seen().await,
+        (json!(1), json!(1), 200, json!("a@example.com")),
+        "one that is older than the column"
+    );
     set("'another-login'").await;
-    assert_eq!(seen().await, (json!(0), json!(0), 403));
+    assert_eq!(seen().await, (json!(0), json!(0), 403, Value::Null));
     let all = json!({ "before": "2999-01-01T00:00:00Z" });
     assert_eq!(module.ask("POST", "/messages/read-all", Some(all)).await.data()["marked"], 0);
     assert_ne!(subscribe().await.data()["updatedAt"], first["updatedAt"], "it is set anew");
-    assert_eq!(seen().await, (json!(1), json!(1), 200));
+    assert_eq!(seen().await, (json!(1), json!(1), 200, json!("a@example.com")));
 }
