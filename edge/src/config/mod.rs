@@ -386,12 +386,8 @@ fn least_rate(reader: &mut Reader<'_>) -> LeastRate {
 
 /// A percentage from 1 to 100.
 fn percent(reader: &mut Reader<'_>, variable: &Variable) -> usize {
-    const WHOLE: usize = 100;
-    let given = usize::try_from(reader.integer(variable, 1)).unwrap_or(usize::MAX);
-    if given > WHOLE {
-        reader.refuse(variable.name, "is more than 100 per cent");
-    }
-    given.min(WHOLE)
+    let parse = |text: &str| text.parse().ok().filter(|percent| (1..=100).contains(percent));
+    reader.parsed(variable, parse, "a whole number from 1 to 100").unwrap_or(100)
 }
 
 /// A count of at least one, and at most what a semaphore can hold.

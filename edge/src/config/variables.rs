@@ -54,7 +54,7 @@ pub(super) const WORKERS: Variable = Variable::new(
     "PLATFORM_GATEWAY_WORKERS",
     Kind::Integer,
     None,
-    "Threads that serve requests; default one a core",
+    "Threads that serve requests, 1 to 1024; default one a core",
 );
 pub(super) const UPSTREAM_CA: Variable = Variable::new(
     "PLATFORM_GATEWAY_UPSTREAM_CA",
@@ -171,7 +171,7 @@ pub(super) const MAX_HEADER_BYTES: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_HEADER_BYTES",
     Kind::Size,
     Some("60KiB"),
-    "Largest header block; at least 1KiB",
+    "Largest header block, counted as HTTP/2 counts it: the bytes of names and values and 32 more for each field; at least 1KiB",
 );
 pub(super) const MAX_HEADERS: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_HEADERS",

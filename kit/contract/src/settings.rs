@@ -14,7 +14,7 @@ pub enum Kind {
     Path,
     /// An absolute `http://` or `https://` address.
     Url,
-    /// `host:port`; empty disables the feature.
+    /// `IP:port`; empty disables the feature.
     Address,
     /// `250ms`, `2s`, `10m`, `1h`.
     Duration,
@@ -38,7 +38,7 @@ impl Kind {
             Self::Text => "text",
             Self::Path => "path",
             Self::Url => "URL",
-            Self::Address => "host:port",
+            Self::Address => "IP:port",
             Self::Duration => "duration (250ms, 2s, 10m)",
             Self::Size => "size (64KiB, 8MiB)",
             Self::Integer => "integer",
