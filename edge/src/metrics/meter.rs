@@ -336,7 +336,8 @@ impl Meter {
         if let Some((_, counter)) = counters.iter().find(|(known, _)| *known == status) {
             return counter.inc();
         }
-        let counter = self.upstream_requests.with_label_values(&[&**module, status.to_string().as_str()]);
+        let counter =
+            self.upstream_requests.with_label_values(&[&**module, &*telemetry::status_label(status)]);
         let counter = counter.local();
         counter.inc();
         counters.push((status, counter));

@@ -29,8 +29,8 @@ const PROVIDER_SEGMENTS: usize = 3;
 const MAX_RESOLVED_NAMES: usize = 32;
 /// The identity provider's prefixes.
 const PROVIDER_PREFIXES: [&[u8]; 3] = [b"auth", b"realms", b"resources"];
-/// Parts that the provider does not expose: administration, probes, metrics, a framework's console.
-const PROVIDER_RESERVED: [&[u8]; 5] = [b"admin", b"health", b"metrics", b"q", b"ready"];
+/// Parts that the provider does not expose: administration, probes, metrics, internal routes, a framework's console.
+const PROVIDER_RESERVED: [&[u8]; 6] = [b"admin", b"health", b"internal", b"metrics", b"q", b"ready"];
 
 /// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ fn look(decoded: &[u8]) -> Result<(), BadPath> {
 enum Sign {
     Separator,
     Dot,
-    /// Trimmed by some servers.
+    /// Trimmed or dropped by some servers.
     Blank,
     /// Ends a segment's name for some servers: parameters, a query, a fragment.
     Parameters,
@@ -263,8 +263,8 @@ fn escape(after: &[u8]) -> Result<Sign, BadPath> {
     }
 }
 
-/// Classifies a leading non-ASCII character: the overlong forms that a careless decoder turns into ASCII, and the
-/// look-alikes that some servers fold to it.
+/// Classifies a leading non-ASCII character: the overlong forms that a careless decoder turns into ASCII, and
+/// [`look_alike`]s.
 fn beyond_ascii(text: &[u8]) -> Result<(Sign, &[u8]), BadPath> {
     match text {
         [0xc0 | 0xc1, ..]
@@ -272,19 +272,53 @@ fn beyond_ascii(text: &[u8]) -> Result<(Sign, &[u8]), BadPath> {
         | [0xf0, 0x80..0x90, ..]
         | [0xf8, 0x80..0x88, ..]
         | [0xfc, 0x80..0x84, ..] => Err(BadPath::TwoReadings),
-        // U+FF0E, U+FE52, U+2024 and, two at once, U+2025.
+        [_, after @ ..] => Ok(look_alike(text).unwrap_or((Sign::Other, after))),
+        [] => Ok((Sign::Other, text)),
+    }
+}
+
+/// The sign that a look-alike becomes in servers that normalise Unicode (NFC, NFKC), that map text to a Windows code page
+/// (best fit), or that trim or drop what is not seen.
+const fn look_alike(text: &[u8]) -> Option<(Sign, &[u8])> {
+    match text {
+        // U+FF0E, U+FE52, U+2024 and, two at once, U+2025 and U+FE30.
         [0xef, 0xbc, 0x8e, after @ ..]
         | [0xef, 0xb9, 0x92, after @ ..]
-        | [0xe2, 0x80, 0xa4 | 0xa5, after @ ..] => Ok((Sign::Dot, after)),
-        // U+FF0F, U+FF3C, U+FE68, U+2044, U+2215.
-        [0xef, 0xbc, 0x8f | 0xbc, after @ ..]
-        | [0xef, 0xb9, 0xa8, after @ ..]
+        | [0xef, 0xb8, 0xb0, after @ ..]
+        | [0xe2, 0x80, 0xa4 | 0xa5, after @ ..] => Some((Sign::Dot, after)),
+        // Slashes: U+FF0F, U+2044, U+2215, U+29F8.
+        [0xef, 0xbc, 0x8f, after @ ..]
         | [0xe2, 0x81, 0x84, after @ ..]
-        | [0xe2, 0x88, 0x95, after @ ..] => Ok((Sign::Separator, after)),
-        // U+FF1B.
-        [0xef, 0xbc, 0x9b, after @ ..] => Ok((Sign::Parameters, after)),
-        [_, after @ ..] => Ok((Sign::Other, after)),
-        [] => Ok((Sign::Other, text)),
+        | [0xe2, 0x88, 0x95, after @ ..]
+        | [0xe2, 0xa7, 0xb8, after @ ..]
+        // Backslashes: U+FF3C, U+FE68, U+2216, U+29F5, U+29F9, and the yen and won signs U+00A5, U+20A9, U+FFE5, U+FFE6.
+        | [0xef, 0xbc, 0xbc, after @ ..]
+        | [0xef, 0xb9, 0xa8, after @ ..]
+        | [0xe2, 0x88, 0x96, after @ ..]
+        | [0xe2, 0xa7, 0xb5 | 0xb9, after @ ..]
+        | [0xc2, 0xa5, after @ ..]
+        | [0xe2, 0x82, 0xa9, after @ ..]
+        | [0xef, 0xbf, 0xa5 | 0xa6, after @ ..] => Some((Sign::Separator, after)),
+        // Semicolons U+FF1B, U+037E, U+FE54, U+FE14; question marks U+FF1F, U+FE56, U+FE16; number signs U+FF03, U+FE5F.
+        [0xef, 0xbc, 0x9b | 0x9f | 0x83, after @ ..]
+        | [0xcd, 0xbe, after @ ..]
+        | [0xef, 0xb9, 0x94 | 0x96 | 0x9f, after @ ..]
+        | [0xef, 0xb8, 0x94 | 0x96, after @ ..] => Some((Sign::Parameters, after)),
+        // Blanks: U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000.
+        [0xc2, 0x85 | 0xa0, after @ ..]
+        | [0xe1, 0x9a, 0x80, after @ ..]
+        | [0xe2, 0x80, 0x80..=0x8a | 0xa8 | 0xa9 | 0xaf, after @ ..]
+        | [0xe2, 0x81, 0x9f, after @ ..]
+        | [0xe3, 0x80, 0x80, after @ ..]
+        // Invisible: U+00AD, U+034F, U+180E, U+200B to U+200F, U+202A to U+202E, U+2060 to U+206F, U+FE00 to U+FE0F, U+FEFF.
+        | [0xc2, 0xad, after @ ..]
+        | [0xcd, 0x8f, after @ ..]
+        | [0xe1, 0xa0, 0x8e, after @ ..]
+        | [0xe2, 0x80, 0x8b..=0x8f | 0xaa..=0xae, after @ ..]
+        | [0xe2, 0x81, 0xa0..=0xaf, after @ ..]
+        | [0xef, 0xb8, 0x80..=0x8f, after @ ..]
+        | [0xef, 0xbb, 0xbf, after @ ..] => Some((Sign::Blank, after)),
+        _ => None,
     }
 }
 
@@ -393,6 +427,37 @@ mod tests {
 
     fn is_reserved(path: &str) -> bool {
         Reading::of(path).expect("well formed").is_reserved_at_provider()
+    }
+
+    /// Each character between what makes a dot segment of it, and the same among honest text.
+    #[test]
+    fn look_alikes_make_no_dot_segments() {
+        let dots = ["\u{ff0e}", "\u{fe52}", "\u{2024}", "\u{2025}", "\u{fe30}"];
+        let ends = [
+            "\u{ff0f}", "\u{2044}", "\u{2215}", "\u{29f8}", "\u{ff3c}", "\u{fe68}", "\u{2216}", "\u{29f5}",
+            "\u{29f9}", "\u{a5}", "\u{20a9}", "\u{ffe5}", "\u{ffe6}", "\u{ff1b}", "\u{37e}", "\u{fe54}",
+            "\u{fe14}", "\u{ff1f}", "\u{fe56}", "\u{fe16}", "\u{ff03}", "\u{fe5f}",
+        ];
+        let blanks = [
+            "\u{85}", "\u{a0}", "\u{1680}", "\u{2000}", "\u{200a}", "\u{2028}", "\u{2029}", "\u{202f}",
+            "\u{205f}", "\u{3000}", "\u{ad}", "\u{34f}", "\u{180e}", "\u{200b}", "\u{200f}", "\u{202a}",
+            "\u{202e}", "\u{2060}", "\u{206f}", "\u{fe00}", "\u{fe0f}", "\u{feff}",
+        ];
+        let two = Err(BadPath::TwoReadings);
+        for dot in dots {
+            assert_eq!(outcome(&format!("/api/docs/v1/x/{dot}/y")), two, "{}", dot.escape_unicode());
+            assert_eq!(outcome(&format!("/api/docs/v1/x/a{dot}b/y")), Ok(()), "{}", dot.escape_unicode());
+        }
+        for end in ends {
+            assert_eq!(outcome(&format!("/api/docs/v1/x/..{end}y")), two, "{}", end.escape_unicode());
+            assert_eq!(outcome(&format!("/api/docs/v1/x/100{end}y")), Ok(()), "{}", end.escape_unicode());
+        }
+        for blank in blanks {
+            for dotted in [format!("..{blank}"), format!("{blank}.."), format!(".{blank}.")] {
+                assert_eq!(outcome(&format!("/api/docs/v1/x/{dotted}/y")), two, "{}", blank.escape_unicode());
+            }
+            assert_eq!(outcome(&format!("/api/docs/v1/x/a{blank}b/y")), Ok(()), "{}", blank.escape_unicode());
+        }
     }
 
     #[test]
@@ -582,6 +647,7 @@ mod tests {
             "/realms//master;x/y",
             "/realms/platform/../master/x",
             "/auth/metrics",
+            "/auth/internal/x",
             "/auth/health/ready",
             "/auth/ready",
             "/auth/Ready/x",

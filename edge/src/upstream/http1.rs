@@ -121,7 +121,7 @@ impl Link {
         self.used_before
     }
 
-    /// Whether a body might wrongly follow the last answer.
+    /// Whether a server might wrongly send a body after the last answer, which has none.
     pub(crate) const fn may_be_followed(&self) -> bool {
         self.followed
     }
@@ -301,13 +301,14 @@ impl Link {
         self.upload.is_a_stream();
         let tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let announced = !matches!(declared, None | Some(Length::Exact(0)));
-        self.followed = announced && length == Length::Exact(0);
+        let is_bodiless = *method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED;
+        self.followed = is_bodiless && declared != Some(Length::Exact(0));
         // A 204 that announces a body is malformed (RFC 9110, 8.6): the bytes after it cannot be attributed.
-        let is_clear = !(self.followed && head.status == StatusCode::NO_CONTENT);
+        let is_clear = !(announced && head.status == StatusCode::NO_CONTENT);
         self.keep = !head.close && !tunnel && is_clear && length != Length::UntilClose;
         self.reader = Reader::of(length);
         if let Some(Length::Exact(announced)) = declared
-            && (*method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED)
+            && is_bodiless
         {
             // For these the header states how long the body would be.
             head.headers.insert(CONTENT_LENGTH, HeaderValue::from(announced));

@@ -16,8 +16,8 @@ const MAX_IDLE: usize = 256;
 /// Connections kept to an HTTP/2 host. Each carries as many requests as the host allows on one, so several are needed
 /// only under load.
 const MAX_SHARED: usize = 64;
-/// How long a connection stays unused after an answer that announced a body but has none (to HEAD, and 304): a server
-/// that wrongly sends the body does so right after the head, and it would be read as the next request's answer.
+/// How long a connection stays unused after an answer to HEAD and after a 304, unless it announces an empty body: a server
+/// that wrongly sends a body does so right after the head, and it would be read as the next request's answer.
 const REST: Duration = Duration::from_millis(50);
 
 /// The idle connections.
@@ -185,7 +185,10 @@ mod tests {
             (Method::GET, length("304 Not Modified", 9), true),
             (Method::HEAD, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned(), true),
             (Method::HEAD, length("200 OK", 0), false),
-            (Method::GET, "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), false),
+            (Method::HEAD, "HTTP/1.1 200 OK\r\n\r\n".to_owned(), true),
+            (Method::GET, "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), true),
+            (Method::GET, length("304 Not Modified", 0), false),
+            (Method::GET, "HTTP/1.1 204 No Content\r\n\r\n".to_owned(), false),
             (Method::GET, length("200 OK", 0), false),
         ] {
             let (link, _upstream) = answered(&method, &answer).await;

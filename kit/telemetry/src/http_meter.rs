@@ -1,8 +1,11 @@
 //! `http_requests_total`, `http_request_duration_seconds`, `http_requests_in_flight` (module contract, "Metrics").
-//! Route labels are patterns, or `unmatched`; unknown methods are `OTHER`, so that no client can create series.
+//! Route labels are patterns, or `unmatched`; unknown methods are `OTHER` and unregistered statuses their class, so that
+//! neither a client nor an upstream can create series.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use http::StatusCode;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
@@ -23,6 +26,21 @@ const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OP
 #[must_use]
 pub fn method_label(method: &str) -> &'static str {
     METHODS.iter().find(|known| **known == method).copied().unwrap_or("OTHER")
+}
+
+/// The label of a status: its number if it is registered, otherwise its class (`4xx`), so that no upstream can create any
+/// number of series. As clients must, it takes a status past 599 for a server error (RFC 9110, section 15).
+#[must_use]
+pub fn status_label(status: u16) -> Cow<'static, str> {
+    let known = StatusCode::from_u16(status).ok().filter(|status| status.canonical_reason().is_some());
+    match status {
+        _ if known.is_some() => Cow::Owned(status.to_string()),
+        0..200 => Cow::Borrowed("1xx"),
+        200..300 => Cow::Borrowed("2xx"),
+        300..400 => Cow::Borrowed("3xx"),
+        400..500 => Cow::Borrowed("4xx"),
+        500.. => Cow::Borrowed("5xx"),
+    }
 }
 
 /// Counts requests of one service. Cheap to clone.
@@ -67,8 +85,8 @@ impl HttpMeter {
     }
 
     fn labelled(&self, route: &str, method: &str, status: u16) -> (IntCounter, Histogram) {
-        let status = status.to_string();
-        let labels = [route, method_label(method), status.as_str()];
+        let status = status_label(status);
+        let labels = [route, method_label(method), &*status];
         (self.total.with_label_values(&labels), self.duration.with_label_values(&labels))
     }
 
@@ -111,5 +129,23 @@ pub struct InFlight(IntGauge);
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_status_that_is_not_registered_is_labelled_with_its_class() {
+        for (status, label) in
+            [(200, "200"), (404, "404"), (499, "4xx"), (299, "2xx"), (101, "101"), (999, "5xx")]
+        {
+            assert_eq!(status_label(status), label);
+        }
+        let labels: BTreeSet<_> = (0..=u16::MAX).map(status_label).collect();
+        assert!(labels.len() < 80, "{}", labels.len());
     }
 }

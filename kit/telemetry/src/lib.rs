@@ -13,7 +13,9 @@ use contract::settings::Problems;
 use contract::{Settings, Variable};
 
 pub use access::{ABANDONED, ABANDONED_STATUS, AccessLog, AccessRecord, Line, Lines};
-pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED, method_label};
+pub use http_meter::{
+    DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED, method_label, status_label,
+};
 pub use logs::{LOG_FILTER, LOG_FORMAT};
 pub use metrics::{EXPOSITION_TYPE, Metrics};
 pub use opentelemetry::trace::{SpanContext, TraceId};
