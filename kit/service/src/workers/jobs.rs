@@ -1,4 +1,4 @@
-//! The statements on a table of jobs, the same for every queue: claim under a lease, settle, age of the oldest.
+//! The statements on a table of jobs, the same for every queue: make ready, claim under a lease, settle, age of the oldest.
 //!
 //! A table of jobs is `<schema>.<name>` of the service that runs them, with these columns besides its own:
 //!
@@ -7,14 +7,24 @@
 //! state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'dead')),
 //! attempt_count int NOT NULL DEFAULT 0 CHECK (attempt_count BETWEEN 0 AND 100),
 //! next_attempt_at timestamptz NOT NULL DEFAULT now(), settled_at timestamptz,
-//! lease_token uuid, leased_until timestamptz,
+//! lease_token uuid, leased_until timestamptz, is_ready boolean NOT NULL DEFAULT false,
 //! CHECK ((state = 'pending') = (settled_at IS NULL)), CHECK ((lease_token IS NULL) = (leased_until IS NULL)),
-//! CHECK (state = 'pending' OR lease_token IS NULL)
-//! CREATE INDEX … ON …(claim_group, <key>, next_attempt_at) WHERE state = 'pending';
+//! CHECK (state = 'pending' OR lease_token IS NULL), CHECK (state = 'pending' OR NOT is_ready)
+//! CREATE INDEX … ON …(claim_group, <key>, next_attempt_at) WHERE is_ready AND state = 'pending';
+//! CREATE INDEX … ON …(claim_group, greatest(next_attempt_at, leased_until)) WHERE NOT is_ready AND state = 'pending';
 //! ```
 //!
+//! A job is ready when a claim may take it: it is pending and due, and no worker has leased it. Jobs that are due at once
+//! are added as ready, and a statement that makes others due makes them ready; a claim and a settlement reset it. For
+//! jobs whose time comes or whose lease expires, [`JobTable::make_ready`] sets it at each poll. Keys without ready jobs,
+//! however many wait for their next attempt, cost a claim nothing.
+//!
+//! The previous release knows no `is_ready` and may still run beside this one. It adds jobs that are not ready, which
+//! the next poll finds, and it leases, postpones and settles jobs without resetting `is_ready`. Tables that it writes
+//! therefore do not have the last `CHECK` yet, and statements compare state, time and lease besides.
+//!
 //! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. A claim goes from key to key,
-//! round after round, and takes the oldest due jobs of each. A key with a long backlog costs the others nothing, and
+//! round after round, and takes the oldest ready jobs of each. A key with a long backlog costs the others nothing, and
 //! settled jobs are in no index that a claim reads. Jobs of one key are claimed in order; there is no order between
 //! keys. All jobs of a key belong to one company, whose keys together may hold only a share of a worker's room for
 //! waiting; where the key is the company, `<company>` names the same column.
@@ -32,6 +42,8 @@ use super::Settlement;
 
 /// Settled jobs that one statement removes.
 const SWEPT_AT_ONCE: i64 = 1_000;
+/// Jobs that one statement makes ready.
+const READY_AT_ONCE: i64 = 1_000;
 
 /// A table of jobs, named by constants of the program.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +71,7 @@ pub struct Ask {
     /// Most jobs.
     pub room: i64,
     /// Keys that the claim examines, each at the cost of one or two index reads: a claim stays cheap however many keys
-    /// have jobs that are not due.
+    /// have ready jobs and may start none.
     pub look: i64,
     /// Most running jobs of one key.
     pub per_key: i64,
@@ -115,7 +127,30 @@ pub struct Lease {
 }
 
 impl JobTable {
-    /// Takes due jobs of the group under a new lease, in one statement. Skips jobs that another claim has locked.
+    /// Makes jobs of the group ready that are due and not leased, a thousand at most to lock few rows at a time, the
+    /// longest due first; true when there may be more. Skips jobs that another statement has locked.
+    ///
+    /// # Errors
+    /// The database is unavailable.
+    pub async fn make_ready(&self, pool: &PgPool, group: &str) -> sqlx::Result<bool> {
+        let made = sqlx::query(AssertSqlSafe(self.make_ready_sql())).bind(group).execute(pool).await?;
+        Ok(i64::try_from(made.rows_affected()).is_ok_and(|made| made >= READY_AT_ONCE))
+    }
+
+    /// The statement of [`Self::make_ready`]. Parameter: group.
+    #[must_use]
+    pub fn make_ready_sql(&self) -> String {
+        format!(
+            "UPDATE {0} SET is_ready = true WHERE id = ANY(ARRAY(
+               SELECT id FROM {0}
+                WHERE claim_group = $1 AND state = 'pending' AND NOT is_ready
+                  AND greatest(next_attempt_at, leased_until) <= now()
+                ORDER BY greatest(next_attempt_at, leased_until) LIMIT {READY_AT_ONCE} FOR UPDATE SKIP LOCKED))",
+            self.table
+        )
+    }
+
+    /// Takes ready jobs of the group under a new lease, in one statement. Skips jobs that another claim has locked.
     ///
     /// # Errors
     /// The database is unavailable, or a column has the wrong type.
@@ -146,11 +181,11 @@ impl JobTable {
     #[must_use]
     pub fn claim_sql(&self) -> String {
         let Self { table, key, company } = self;
-        // The first key with pending jobs after a given key, or the first of all: one index read each.
+        // The first key with ready jobs after a given key, or the first of all: one index read each.
         let next = |after: &str| {
             let first = |and: &str| {
                 format!(
-                    "(SELECT j.{key} FROM {table} j WHERE j.claim_group = $1 AND j.state = 'pending' {and} \
+                    "(SELECT j.{key} FROM {table} j WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' {and} \
                      ORDER BY j.{key} LIMIT 1)"
                 )
             };
@@ -162,12 +197,12 @@ impl JobTable {
             "keys.key".to_owned()
         } else {
             format!(
-                "(SELECT j.{company} FROM {table} j WHERE j.claim_group = $1 AND j.state = 'pending' AND j.{key} = keys.key \
-                 ORDER BY j.next_attempt_at LIMIT 1)"
+                "(SELECT j.{company} FROM {table} j WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' \
+                 AND j.{key} = keys.key ORDER BY j.next_attempt_at LIMIT 1)"
             )
         };
         // `OFFSET 0` keeps the planner from evaluating the next key once per use.
-        // The array of ids forces a look-up in the primary key, whatever the planner's estimate of due jobs; a join
+        // The array of ids forces a look-up in the primary key, whatever the planner's estimate of ready jobs; a join
         // with a long backlog would read the whole table.
         format!(
             "WITH RECURSIVE keys(key, first, place) AS (
@@ -181,7 +216,7 @@ impl JobTable {
                  FROM keys LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy(key, jobs) ON busy.key = keys.key
                 CROSS JOIN LATERAL (
                   SELECT j.id, j.attempt_count FROM {table} j
-                   WHERE j.claim_group = $1 AND j.state = 'pending' AND j.{key} = keys.key
+                   WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' AND j.{key} = keys.key
                      AND j.next_attempt_at <= now() AND (j.leased_until IS NULL OR j.leased_until < now())
                    ORDER BY j.next_attempt_at
                    LIMIT CASE WHEN busy.jobs >= $6::bigint THEN 0
@@ -191,7 +226,7 @@ impl JobTable {
                 LIMIT $7
              ), claimed AS (
                UPDATE {table} AS j
-                  SET lease_token = $8, leased_until = now() + $9::interval,
+                  SET is_ready = false, lease_token = $8, leased_until = now() + $9::interval,
                       attempt_count = LEAST(j.attempt_count + 1, $10)
                 WHERE j.id = ANY (ARRAY(SELECT due.id FROM due))
                RETURNING j.*
@@ -204,7 +239,7 @@ impl JobTable {
         )
     }
 
-    /// Reads the rows: none when no key has pending jobs; otherwise the number of examined keys, in one row per job or
+    /// Reads the rows: none when no key has ready jobs; otherwise the number of examined keys, in one row per job or
     /// one row without a job.
     fn claimed<J>(&self, rows: &[PgRow], token: Uuid, ask: &Ask) -> sqlx::Result<Claimed<J>>
     where
@@ -252,7 +287,8 @@ impl JobTable {
         let sql = format!(
             "UPDATE {} SET state = $3, settled_at = CASE WHEN $3 = 'pending' THEN NULL ELSE now() END,
                     next_attempt_at = CASE WHEN $3 = 'pending' THEN now() + $4::interval ELSE next_attempt_at END,
-                    attempt_count = GREATEST(attempt_count - $5, 0), lease_token = NULL, leased_until = NULL
+                    attempt_count = GREATEST(attempt_count - $5, 0), lease_token = NULL, leased_until = NULL,
+                    is_ready = ($3 = 'pending' AND $4::interval <= interval '0')
               WHERE id = $1 AND lease_token = $2 AND state = 'pending'",
             self.table
         );

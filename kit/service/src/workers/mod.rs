@@ -3,7 +3,7 @@
 //! ```text
 //! Core::start makes Workers -> the service registers its loops and queues -> service::serve awaits their end
 //! every.rs   runs a step repeatedly                     queue.rs   claims, runs and settles jobs
-//! ladder.rs  when a failed job is retried               jobs.rs    the SQL of job tables: claim, settle, sweep, oldest
+//! ladder.rs  when a failed job is retried               jobs.rs    the SQL of job tables: claim, settle, sweep, …
 //! slots.rs  which jobs run concurrently               together.rs  settles several completed jobs at a time
 //! ```
 //!

@@ -28,8 +28,8 @@ const MAX_CLAIMS: usize = 16;
 /// hanging receivers do not hide a job.
 const FIRST_LOOK: i64 = 64;
 const WIDEST_LOOK: i64 = 1_024;
-/// The pause after wide claims, as a multiple of the time they took; at most one poll interval. Keys whose jobs are not due
-/// must neither hide the others' jobs for long nor keep the database busy.
+/// The pause after wide claims, as a multiple of the time they took; at most one poll interval. Keys whose receivers hang,
+/// and those of a company that holds its share, must neither hide the others' jobs for long nor keep the database busy.
 const WIDE_REST: u32 = 10;
 /// How long a claim waits for more free slots when few are free: a claim costs much the same for one job as for many.
 const GATHER: Duration = Duration::from_millis(5);
@@ -67,7 +67,11 @@ pub trait Queue: Send + Sync + 'static {
     /// Why a settlement could not be stored.
     type Error: Display + Send;
 
-    /// Takes due jobs under a lease; [`super::JobTable::claim`] is the statement.
+    /// Makes a number of due jobs ready to be claimed, and returns true when there may be more;
+    /// [`super::JobTable::make_ready`] is the statement.
+    fn make_ready(&self) -> impl Future<Output = sqlx::Result<bool>> + Send;
+
+    /// Takes ready jobs under a lease; [`super::JobTable::claim`] is the statement.
     fn claim(&self, ask: &Ask) -> impl Future<Output = sqlx::Result<Claimed<Self::Job>>> + Send;
 
     /// Runs one attempt. It holds no transaction, and is dropped after three quarters of the lease.
@@ -224,6 +228,7 @@ impl Workers {
             wake: Arc::clone(&wake),
             jobs: JoinSet::new(),
             slots,
+            ready_at: None,
             after: None,
             may_look_wide_at: None,
             is_unexamined: false,
@@ -256,6 +261,8 @@ struct QueueWorker<Q: Queue> {
     wake: Arc<Notify>,
     jobs: JoinSet<()>,
     slots: Slots,
+    /// When due jobs are next made ready; `None` for at once.
+    ready_at: Option<Instant>,
     /// The key after which the next claim continues.
     after: Option<Uuid>,
     /// When claims may again examine more keys than usual.
@@ -304,15 +311,16 @@ impl<Q: Queue> QueueWorker<Q> {
         is_wanted
     }
 
-    /// Time until the next look for due jobs: a slot, or the room of a hanging job, may become free before the poll, and a
-    /// wide claim may be due.
+    /// Time until the queue is filled again. Due jobs are made ready a poll interval after the last time, not after the
+    /// last wake-up; a slot, or the room of a hanging job, may become free before that, and a wide claim may be due.
     fn pause(&self) -> Duration {
         let (poll, now) = (self.common.config.poll, Instant::now());
         let is_full = self.slots.room(now) == 0;
         let hang = self.slots.cut(now);
         let look = self.may_look_wide_at.filter(|_| self.is_unexamined).map(|at| at.duration_since(now));
         let room = self.slots.next_room(now).filter(|_| is_full);
-        [room, hang, look].into_iter().flatten().fold(poll, Duration::min)
+        let ready = self.ready_at.map_or(Duration::ZERO, |at| at.duration_since(now));
+        [room, hang, look, Some(ready)].into_iter().flatten().fold(poll, Duration::min)
     }
 
     /// Waits briefly while less than a quarter of the slots is free.
@@ -328,14 +336,29 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    /// Claims until the slots are full or nothing more is due.
+    /// Claims until the slots are full or no more jobs are ready.
     async fn fill(&mut self) {
+        self.make_ready().await;
         let begun = Instant::now();
         let looked_wide = self.claim_all(begun).await;
         if looked_wide {
             let rest = (begun.elapsed() * WIDE_REST).min(self.common.config.poll);
             self.may_look_wide_at = Some(Instant::now() + rest);
         }
+    }
+
+    /// Makes due jobs ready once per poll interval, however often the queue is filled in between. After a full portion
+    /// the next one follows the claims, so a long backlog holds up no job that is ready.
+    async fn make_ready(&mut self) {
+        let now = Instant::now();
+        if self.ready_at.is_some_and(|at| now < at) {
+            return;
+        }
+        let has_more = self.common.queue.make_ready().await.unwrap_or_else(|error| {
+            self.failed(&error);
+            false
+        });
+        self.ready_at = (!has_more).then(|| now + self.common.config.poll);
     }
 
     /// Returns whether claims examined more keys than usual.

@@ -31,11 +31,14 @@ pub(crate) async fn make_table(database: &TestDatabase) -> PgPool {
           state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'dead')),
           attempt_count int NOT NULL DEFAULT 0 CHECK (attempt_count BETWEEN 0 AND 100),
           next_attempt_at timestamptz NOT NULL DEFAULT now(), settled_at timestamptz,
-          lease_token uuid, leased_until timestamptz,
+          lease_token uuid, leased_until timestamptz, is_ready boolean NOT NULL DEFAULT false,
           CHECK ((state = 'pending') = (settled_at IS NULL)),
           CHECK ((lease_token IS NULL) = (leased_until IS NULL)),
-          CHECK (state = 'pending' OR lease_token IS NULL));
-        CREATE INDEX jobs_due ON org.jobs(claim_group, tenant, next_attempt_at) WHERE state = 'pending';
+          CHECK (state = 'pending' OR lease_token IS NULL),
+          CONSTRAINT jobs_are_ready CHECK (state = 'pending' OR NOT is_ready));
+        CREATE INDEX jobs_ready ON org.jobs(claim_group, tenant, next_attempt_at) WHERE is_ready AND state = 'pending';
+        CREATE INDEX jobs_waiting ON org.jobs(claim_group, greatest(next_attempt_at, leased_until))
+          WHERE NOT is_ready AND state = 'pending';
         GRANT SELECT, INSERT, UPDATE ON org.jobs TO platform_org";
     sqlx::raw_sql(table).execute(&owner).await.expect("the table");
     owner
@@ -46,11 +49,12 @@ pub(crate) struct Job {
     pub(crate) what: String,
 }
 
-/// Adds a job of a tenant; `due_in` counts from the database's current time.
+/// Adds a job of a tenant, which is ready if it is due; `due_in` counts from the database's current time.
 async fn add(owner: &PgPool, tenant: Uuid, what: &str, due_in: &str) -> Uuid {
     let id = Uuid::now_v7();
     let sql = format!(
-        "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) VALUES ($1, $2, $3, now() + interval '{due_in}')"
+        "INSERT INTO org.jobs(id, tenant, what, next_attempt_at, is_ready) \
+         VALUES ($1, $2, $3, now() + interval '{due_in}', interval '{due_in}' <= interval '0')"
     );
     sqlx::query(AssertSqlSafe(sql)).bind(id).bind(tenant).bind(what).execute(owner).await.expect("a job");
     id
@@ -91,6 +95,10 @@ impl Queue for Doing {
     type Job = Job;
     type Report = &'static str;
     type Error = sqlx::Error;
+
+    async fn make_ready(&self) -> sqlx::Result<bool> {
+        JOBS.make_ready(&self.pool, GROUP).await
+    }
 
     async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
         JOBS.claim(&self.pool, GROUP, ask).await
@@ -216,6 +224,11 @@ async fn claim(pool: &PgPool, ask: &Ask) -> Claimed<Job> {
     JOBS.claim(pool, GROUP, ask).await.expect("a claim")
 }
 
+/// Makes due jobs ready; returns whether there may be more.
+async fn make_ready(pool: &PgPool) -> bool {
+    JOBS.make_ready(pool, GROUP).await.expect("a statement")
+}
+
 #[tokio::test]
 async fn every_job_ends_as_its_attempts_say() {
     let mut world = World::make().await;
@@ -271,6 +284,7 @@ async fn a_settlement_without_the_lease_changes_nothing() {
     assert!(claim(pool, &ask(4, 4)).await.jobs.is_empty(), "it is leased");
     let run_out = "UPDATE org.jobs SET leased_until = now() - interval '1 s'";
     sqlx::query(run_out).execute(owner).await.expect("the lease runs out");
+    make_ready(pool).await;
     let second = claim(pool, &ask(4, 4)).await.jobs.remove(0).lease;
     assert_eq!((second.id, second.attempt), (id, 2));
     assert_ne!(first.token, second.token);
@@ -309,6 +323,30 @@ async fn a_job_whose_last_worker_died_is_given_up_and_not_worked_on() {
 }
 
 #[tokio::test]
+async fn a_claim_examines_no_key_whose_jobs_are_not_due() {
+    let world = World::make().await;
+    let (pool, last) = (&world.doing.pool, Uuid::max());
+    for key in 0..300 {
+        add(&world.owner, Uuid::from_u128(key), "done", "1 hour").await;
+    }
+    for _ in 0..40 {
+        add(&world.owner, last, "done", "0 s").await;
+    }
+    let two_keys = Ask { look: 2, ..ask(16, 4) };
+    assert!(!make_ready(pool).await, "nothing else is due");
+    let claimed = claim(pool, &two_keys).await;
+    let keys: Vec<_> = claimed.jobs.iter().map(|job| job.lease.key).collect();
+    assert_eq!((keys, claimed.is_partial), (vec![last; 4], false), "it examined one key");
+    let due = "UPDATE org.jobs SET next_attempt_at = now() WHERE lease_token IS NULL";
+    sqlx::query(due).execute(&world.owner).await.expect("all are due");
+    make_ready(pool).await;
+    let claimed = claim(pool, &two_keys).await;
+    let keys: Vec<_> = claimed.jobs.iter().map(|job| job.lease.key).collect();
+    assert_eq!((keys, claimed.is_partial), (vec![Uuid::from_u128(0), Uuid::from_u128(1)], true), "control");
+    world.service.end().await;
+}
+
+#[tokio::test]
 async fn keys_whose_jobs_are_not_due_do_not_delay_a_key_with_many_that_are() {
     let world = World::make().await;
     for key in 0..300 {
@@ -316,9 +354,8 @@ async fn keys_whose_jobs_are_not_due_do_not_delay_a_key_with_many_that_are() {
     }
     let mut due = Vec::new();
     for _ in 0..40 {
-        due.push(add(&world.owner, Uuid::from_u128(u128::MAX), "done", "0 s").await);
+        due.push(add(&world.owner, Uuid::max(), "done", "0 s").await);
     }
-    // Without another poll, only claims that examine more keys than usual find all jobs.
     world
         .service
         .core
@@ -327,6 +364,105 @@ async fn keys_whose_jobs_are_not_due_do_not_delay_a_key_with_many_that_are() {
     for id in due {
         until(&world.owner, id, "done 1").await;
     }
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn a_full_portion_of_due_jobs_is_followed_by_the_next() {
+    let world = World::make().await;
+    let sql = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
+               SELECT gen_random_uuid(), gen_random_uuid(), 'done', now() - n * interval '1 s' FROM generate_series(0, 1000) n";
+    sqlx::query(sql).execute(&world.owner).await.expect("1,001 due jobs");
+    assert!(make_ready(&world.doing.pool).await, "a full portion");
+    let left = "SELECT array_agg(next_attempt_at = (SELECT max(next_attempt_at) FROM org.jobs)) FROM org.jobs WHERE NOT is_ready";
+    let left: Vec<bool> = sqlx::query_scalar(left).fetch_one(&world.owner).await.expect("the rest");
+    assert_eq!(left, [true], "the one that is due last");
+    let again = "UPDATE org.jobs SET is_ready = false";
+    sqlx::query(again).execute(&world.owner).await.expect("as before");
+    // Without another poll: the portions follow each other.
+    world.service.core.workers.queue(QueueConfig { poll: NEVER, ..config(4, 4, LEASE) }, world.doing.clone());
+    let all_ready = async {
+        let mut pace = tokio::time::interval(Duration::from_millis(5));
+        let left = "SELECT count(*) FROM org.jobs WHERE NOT is_ready AND attempt_count = 0";
+        while sqlx::query_scalar::<_, i64>(left).fetch_one(&world.owner).await.expect("a count") > 0 {
+            pace.tick().await;
+        }
+    };
+    soon(all_ready).await;
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn a_due_job_becomes_ready_within_a_poll_however_often_the_queue_is_woken() {
+    let world = World::make().await;
+    let id = add(&world.owner, Uuid::from_u128(1), "third", "0 s").await;
+    let poll = Duration::from_millis(200);
+    let wake =
+        world.service.core.workers.queue(QueueConfig { poll, ..config(4, 4, LEASE) }, world.doing.clone());
+    let woken = async {
+        let mut pace = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            pace.tick().await;
+            wake.wake();
+        }
+    };
+    tokio::select! {
+        () = woken => {}
+        () = until(&world.owner, id, "done 3") => {}
+    }
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn a_job_whose_lease_has_expired_is_claimed_again() {
+    let world = World::make().await;
+    let (expired, leased) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let mut jobs = BTreeMap::new();
+    for key in [expired, leased] {
+        jobs.insert(key, add(&world.owner, key, "done", "0 s").await);
+    }
+    assert_eq!(claim(&world.doing.pool, &ask(4, 4)).await.jobs.len(), 2);
+    let run_out = "UPDATE org.jobs SET leased_until = now() - interval '1 s' WHERE tenant = $1";
+    sqlx::query(run_out).bind(expired).execute(&world.owner).await.expect("the lease runs out");
+    world.service.core.workers.queue(config(4, 4, LEASE), world.doing.clone());
+    until(&world.owner, jobs[&expired], "done 2").await;
+    assert_eq!(state(&world.owner, jobs[&leased]).await, "pending 1", "the other one has its lease");
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn jobs_that_the_previous_release_writes_are_found_and_not_taken_early() {
+    let world = World::make().await;
+    let (pool, owner) = (&world.doing.pool, &world.owner);
+    let without = "ALTER TABLE org.jobs DROP CONSTRAINT jobs_are_ready";
+    sqlx::query(without).execute(owner).await.expect("as a table that the previous release writes");
+    // It claims and settles ready jobs without resetting `is_ready`.
+    let leased = add(owner, Uuid::from_u128(1), "done", "0 s").await;
+    let put_off = add(owner, Uuid::from_u128(2), "done", "0 s").await;
+    let settled = add(owner, Uuid::from_u128(3), "done", "0 s").await;
+    for (id, statement) in [
+        (leased, "lease_token = gen_random_uuid(), leased_until = now() + interval '1 hour'"),
+        (put_off, "next_attempt_at = now() + interval '1 hour'"),
+        (settled, "state = 'done', settled_at = now()"),
+    ] {
+        let sql = format!("UPDATE org.jobs SET {statement} WHERE id = $1");
+        sqlx::query(AssertSqlSafe(sql)).bind(id).execute(owner).await.expect("an old statement");
+    }
+    make_ready(pool).await;
+    assert!(claim(pool, &ask(4, 4)).await.jobs.is_empty());
+    // It adds jobs without `is_ready`.
+    let id = Uuid::from_u128(4);
+    let old = "INSERT INTO org.jobs(id, tenant, what) VALUES ($1, $1, 'done')";
+    sqlx::query(old).bind(id).execute(owner).await.expect("an old statement");
+    world.service.core.workers.queue(config(4, 4, LEASE), world.doing.clone());
+    until(owner, id, "done 1").await;
+    let over =
+        "UPDATE org.jobs SET next_attempt_at = now(), leased_until = leased_until - interval '2 hours'";
+    sqlx::query(over).execute(owner).await.expect("their time comes");
+    for id in [leased, put_off] {
+        until(owner, id, "done 1").await;
+    }
+    assert_eq!(state(owner, settled).await, "done 0");
     world.service.end().await;
 }
 
@@ -364,8 +500,8 @@ async fn a_slow_key_leaves_slots_for_the_others() {
 #[tokio::test]
 async fn claims_go_from_key_to_key() {
     let world = World::make().await;
-    let sql = "INSERT INTO org.jobs(id, tenant, what) \
-               SELECT gen_random_uuid(), md5((n % 200)::text)::uuid, 'done' FROM generate_series(1, 600) n";
+    let sql = "INSERT INTO org.jobs(id, tenant, what, is_ready) \
+               SELECT gen_random_uuid(), md5((n % 200)::text)::uuid, 'done', true FROM generate_series(1, 600) n";
     sqlx::query(sql).execute(&world.owner).await.expect("three jobs for each of 200 keys");
     let (mut seen, mut ask) = (BTreeSet::new(), ask(20, 1));
     for _ in 0..10 {
@@ -421,14 +557,14 @@ async fn a_claim_takes_no_job_of_a_full_company() {
     let (one, two) = (Uuid::from_u128(10), Uuid::from_u128(20));
     belong(&world.owner, one, &[keys[0], keys[2]]).await;
     belong(&world.owner, two, &[keys[1], keys[3]]).await;
-    let without = async |full: Vec<Uuid>| {
+    let without = async |full: Vec<Uuid>, last: Uuid| {
         let claimed = claim(&world.doing.pool, &Ask { full, ..ask(10, 4) }).await;
-        assert_eq!(claimed.after, Some(keys[3]), "every key was examined");
+        assert_eq!(claimed.after, Some(last), "every key with ready jobs was examined");
         claimed.jobs.iter().map(|job| (job.lease.id, job.lease.company)).collect::<Vec<_>>()
     };
-    assert!(without(vec![two, one]).await.is_empty());
-    assert_eq!(without(vec![one, Uuid::from_u128(30)]).await, [(jobs[1], two), (jobs[3], two)]);
-    assert_eq!(without(Vec::new()).await, [(jobs[0], one), (jobs[2], one)], "control");
+    assert!(without(vec![two, one], keys[3]).await.is_empty());
+    assert_eq!(without(vec![one, Uuid::from_u128(30)], keys[3]).await, [(jobs[1], two), (jobs[3], two)]);
+    assert_eq!(without(Vec::new(), keys[2]).await, [(jobs[0], one), (jobs[2], one)], "control");
     let tenants = JobTable { company: "tenant", ..JOBS };
     for key in &keys {
         add(&world.owner, *key, "done", "0 s").await;
@@ -441,29 +577,51 @@ async fn a_claim_takes_no_job_of_a_full_company() {
 }
 
 #[tokio::test]
-async fn keys_without_due_jobs_are_passed_in_bounded_steps() {
+async fn keys_that_may_start_no_job_are_passed_in_bounded_steps() {
     let world = World::make().await;
-    let waiting = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
-                   SELECT gen_random_uuid(), md5(n::text)::uuid, 'done', now() + interval '1 day' FROM generate_series($1::int, $2::int) n";
-    let wait = async |from: i32, to: i32| {
-        sqlx::query(waiting).bind(from).bind(to).execute(&world.owner).await.expect("waiting jobs");
+    let company = Uuid::from_u128(10);
+    let ready = "INSERT INTO org.jobs(id, tenant, company, what, is_ready) \
+                 SELECT gen_random_uuid(), md5(n::text)::uuid, $3, 'done', true FROM generate_series($1::int, $2::int) n";
+    let add_keys = async |from: i32, to: i32| {
+        let added = sqlx::query(ready).bind(from).bind(to).bind(company);
+        added.execute(&world.owner).await.expect("ready jobs");
     };
-    wait(1, 63).await;
-    assert!(!claim(&world.doing.pool, &ask(4, 4)).await.is_partial, "63 keys are one step");
-    wait(64, 300).await;
-    let claimed = claim(&world.doing.pool, &ask(4, 4)).await;
+    let full = Ask { full: vec![company], ..ask(4, 4) };
+    add_keys(1, 63).await;
+    assert!(!claim(&world.doing.pool, &full).await.is_partial, "63 keys are one step");
+    add_keys(64, 300).await;
+    let claimed = claim(&world.doing.pool, &full).await;
     assert!(claimed.is_partial && claimed.jobs.is_empty(), "300 keys are more than one");
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn keys_that_may_start_no_job_do_not_hide_another() {
+    let mut world = World::make().await;
+    // Each of these keys runs as many jobs as it may and has another one that is ready.
+    let hanging = "INSERT INTO org.jobs(id, tenant, company, what, is_ready) \
+                   SELECT gen_random_uuid(), md5((n / 2)::text)::uuid, md5((n / 2)::text)::uuid, 'hang', true FROM generate_series(0, 599) n";
+    sqlx::query(hanging).execute(&world.owner).await.expect("two jobs for each of 300 keys");
+    let wake = world
+        .service
+        .core
+        .workers
+        .queue(QueueConfig { poll: NEVER, ..config(16, 1, LEASE) }, world.doing.clone());
+    for _ in 0..300 {
+        soon(world.begun.recv()).await.expect("one of each key begins");
+    }
     let last = add(&world.owner, Uuid::max(), "done", "0 s").await;
-    world.service.core.workers.queue(config(4, 4, LEASE), world.doing.clone());
+    wake.wake();
     until(&world.owner, last, "done 1").await;
+    world.doing.release.add_permits(600);
     world.service.end().await;
 }
 
 #[tokio::test]
 async fn claims_at_once_never_take_the_same_job() {
     let world = World::make().await;
-    let sql = "INSERT INTO org.jobs(id, tenant, what) \
-               SELECT gen_random_uuid(), md5((n % 7)::text)::uuid, 'done' FROM generate_series(1, 400) n";
+    let sql = "INSERT INTO org.jobs(id, tenant, what, is_ready) \
+               SELECT gen_random_uuid(), md5((n % 7)::text)::uuid, 'done', true FROM generate_series(1, 400) n";
     sqlx::query(sql).execute(&world.owner).await.expect("400 jobs");
     let mut claims = Vec::new();
     for _ in 0..8 {
@@ -567,6 +725,10 @@ impl Queue for Flaky {
     type Job = ();
     type Report = ();
     type Error = &'static str;
+
+    async fn make_ready(&self) -> sqlx::Result<bool> {
+        Ok(false)
+    }
 
     async fn claim(&self, _: &Ask) -> sqlx::Result<Claimed<()>> {
         let (id, token, key) = (Uuid::now_v7(), Uuid::new_v4(), Uuid::nil());

@@ -45,6 +45,10 @@ impl Queue for Noting {
     type Report = i64;
     type Error = sqlx::Error;
 
+    async fn make_ready(&self) -> sqlx::Result<bool> {
+        JOBS.make_ready(&self.0, "default").await
+    }
+
     async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
         JOBS.claim(&self.0, "default", ask).await
     }
@@ -208,9 +212,9 @@ async fn settled_jobs_cost_a_claim_nothing() {
     let settled = number("QUEUE_SETTLED", 20_000);
     let database = testkit::database().await;
     let owner = make_table(&database).await;
-    let pending = "INSERT INTO org.jobs(id, tenant, what) \
-                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
-    sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
+    let pending = "INSERT INTO org.jobs(id, tenant, what, is_ready) \
+                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done', true FROM generate_series(1, 1000) n";
+    sqlx::query(pending).execute(&owner).await.expect("a thousand ready jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
     let alone = explain(&owner, "'{}', '{}'", "{}").await;
     let number_settled = i32::try_from(settled).expect("a number");
@@ -234,14 +238,14 @@ async fn the_backlog_of_a_key_whose_slots_are_taken_costs_a_claim_nothing() {
     let waiting = number("QUEUE_SETTLED", 20_000);
     let database = testkit::database().await;
     let owner = make_table(&database).await;
-    let pending = "INSERT INTO org.jobs(id, tenant, what) \
-                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
-    sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
+    let pending = "INSERT INTO org.jobs(id, tenant, what, is_ready) \
+                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done', true FROM generate_series(1, 1000) n";
+    sqlx::query(pending).execute(&owner).await.expect("a thousand ready jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
     let running = format!("'{{{}}}', '{{{SLOTS_PER_KEY}}}'", Uuid::nil());
     let alone = explain(&owner, &running, "{}").await;
-    let backlog = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
-                   SELECT gen_random_uuid(), $2, 'done', now() - interval '1 day' FROM generate_series(1, $1)";
+    let backlog = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at, is_ready) \
+                   SELECT gen_random_uuid(), $2, 'done', now() - interval '1 day', true FROM generate_series(1, $1)";
     let waiting_jobs = i32::try_from(waiting).expect("a number");
     sqlx::query(backlog).bind(waiting_jobs).bind(Uuid::nil()).execute(&owner).await.expect("a backlog");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
@@ -259,16 +263,16 @@ async fn the_backlog_of_a_full_company_costs_a_claim_nothing() {
     let waiting = number("QUEUE_SETTLED", 20_000);
     let database = testkit::database().await;
     let owner = make_table(&database).await;
-    let pending = "INSERT INTO org.jobs(id, tenant, what) \
-                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
-    sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
+    let pending = "INSERT INTO org.jobs(id, tenant, what, is_ready) \
+                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done', true FROM generate_series(1, 1000) n";
+    sqlx::query(pending).execute(&owner).await.expect("a thousand ready jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
     let full = format!("{{{}}}", Uuid::max());
     let alone = explain(&owner, "'{}', '{}'", "{}").await;
     // Twenty keys, which come before the others.
-    let backlog = "INSERT INTO org.jobs(id, tenant, what, company, next_attempt_at) \
+    let backlog = "INSERT INTO org.jobs(id, tenant, what, company, next_attempt_at, is_ready) \
                    SELECT gen_random_uuid(), ('00000000-0000-0000-0000-' || lpad((n % 20)::text, 12, '0'))::uuid, 'done', $2, \
-                     now() - interval '1 day' FROM generate_series(1, $1) n";
+                     now() - interval '1 day', true FROM generate_series(1, $1) n";
     let waiting_jobs = i32::try_from(waiting).expect("a number");
     sqlx::query(backlog).bind(waiting_jobs).bind(Uuid::max()).execute(&owner).await.expect("a backlog");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
@@ -279,6 +283,33 @@ async fn the_backlog_of_a_full_company_costs_a_claim_nothing() {
     ));
     // Two reads of three or four blocks each for a key that is passed.
     assert!(beside.blocks <= 2 * alone.blocks + 20 * 8, "{beside:?} after {alone:?}");
+    assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
+}
+
+#[tokio::test]
+async fn jobs_that_are_leased_or_not_due_cost_a_look_for_due_ones_nothing() {
+    let waiting = number("QUEUE_SETTLED", 20_000);
+    let database = testkit::database().await;
+    let owner = make_table(&database).await;
+    let due = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
+               SELECT gen_random_uuid(), gen_random_uuid(), 'done', now() - interval '1 s' FROM generate_series(1, 10)";
+    sqlx::query(due).execute(&owner).await.expect("ten due jobs");
+    sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
+    let look = async || explain_statement(&owner, "text", &JOBS.make_ready_sql(), "'default'").await;
+    let alone = look().await;
+    let more = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at, lease_token, leased_until) \
+                SELECT gen_random_uuid(), gen_random_uuid(), 'done', now() + CASE n % 2 WHEN 0 THEN interval '1 hour' ELSE '-1 hour' END, \
+                  CASE n % 2 WHEN 1 THEN gen_random_uuid() END, CASE n % 2 WHEN 1 THEN now() + interval '1 hour' END \
+                FROM generate_series(1, $1) n";
+    let number_waiting = i32::try_from(waiting).expect("a number");
+    sqlx::query(more).bind(number_waiting).execute(&owner).await.expect("jobs that are not due or leased");
+    sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
+    let beside = look().await;
+    told(&format!(
+        "ten due jobs made ready: {} blocks, {} ms; beside {waiting} others: {} blocks, {} ms",
+        alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
+    ));
+    assert!(beside.blocks <= 2 * alone.blocks, "{beside:?} after {alone:?}");
     assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
 }
 
@@ -295,14 +326,18 @@ struct Cost {
 async fn explain(owner: &PgPool, running: &str, full: &str) -> Cost {
     let types = "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int, uuid[]";
     let values = format!("'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100, '{full}'");
+    explain_statement(owner, types, &JOBS.claim_sql(), &values).await
+}
+
+/// The cost of a statement with parameters of these types, likewise.
+async fn explain_statement(owner: &PgPool, types: &str, sql: &str, values: &str) -> Cost {
     let prepare = format!(
-        "SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE claim({types}) AS {}",
-        JOBS.claim_sql()
+        "SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE statement({types}) AS {sql}"
     );
     let run = async || -> Vec<String> {
         let mut conn = owner.acquire().await.expect("a connection");
         sqlx::raw_sql(AssertSqlSafe(prepare.clone())).execute(&mut *conn).await.expect("prepared");
-        let explain = format!("BEGIN; EXPLAIN (ANALYZE, BUFFERS) EXECUTE claim({values})");
+        let explain = format!("BEGIN; EXPLAIN (ANALYZE, BUFFERS) EXECUTE statement({values})");
         let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(&mut *conn).await.expect("a plan");
         sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.expect("nothing was claimed");
         rows.iter().map(|row| row.get::<String, _>(0)).collect()

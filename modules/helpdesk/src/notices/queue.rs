@@ -83,6 +83,10 @@ impl Queue for Notices {
     type Report = Option<String>;
     type Error = ApiError;
 
+    async fn make_ready(&self) -> sqlx::Result<bool> {
+        TABLE.make_ready(&self.core.pool, GROUP).await
+    }
+
     async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
         TABLE.claim(&self.core.pool, GROUP, ask).await
     }

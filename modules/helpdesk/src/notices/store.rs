@@ -19,8 +19,9 @@ pub(crate) async fn add_for(
     notice: &Notice,
 ) -> Result<(), ApiError> {
     sqlx::query!(
-        "INSERT INTO helpdesk.notices(id, company_id, ticket_id, subject, event_type, subject_line, body, correlation_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO helpdesk.notices(id, company_id, ticket_id, subject, event_type, subject_line, body, correlation_id,
+           is_ready)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, true)",
         Uuid::now_v7(),
         tx.company().as_uuid(),
         notice.ticket.as_uuid(),

@@ -141,7 +141,8 @@ pub(super) async fn give_up_jobs(tx: &mut CompanyTx, id: ChannelId) -> Result<u6
     let company = tx.company();
     let done = sqlx::query!(
         "UPDATE notification.delivery_jobs
-         SET state = 'dead', settled_at = now(), error_class = 'channel_deleted', lease_token = NULL, leased_until = NULL
+         SET state = 'dead', settled_at = now(), error_class = 'channel_deleted', is_ready = false,
+           lease_token = NULL, leased_until = NULL
          WHERE company_id = $1 AND channel_id = $2 AND state = 'pending'
            AND (leased_until IS NULL OR leased_until < now())",
         company.as_uuid(),

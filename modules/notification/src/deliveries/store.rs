@@ -136,8 +136,8 @@ pub(super) async fn replay(
     let row = sqlx::query_as!(
         Row,
         r#"INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload,
-             claim_group, replay_of)
-           SELECT $3, company_id, message_id, channel_id, kind, target, payload, $4, id
+             claim_group, replay_of, is_ready)
+           SELECT $3, company_id, message_id, channel_id, kind, target, payload, $4, id, true
            FROM notification.delivery_jobs WHERE company_id = $1 AND id = $2
            RETURNING id, message_id, channel_id, kind, target, state, attempt_count, next_attempt_at, last_status,
              error_class, replay_of, created_at, settled_at, 1::bigint AS "total!""#,
@@ -182,9 +182,9 @@ pub(super) async fn replay_many(
              AND NOT EXISTS (SELECT FROM notification.delivery_jobs r WHERE r.replay_of = j.id)
            ORDER BY j.created_at, j.id LIMIT $4)
          INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload,
-           claim_group, replay_of)
+           claim_group, replay_of, is_ready)
          SELECT fresh.id, dead.company_id, dead.message_id, dead.channel_id, dead.kind, dead.target, dead.payload, $5,
-           dead.id
+           dead.id, true
          FROM dead JOIN unnest($6::uuid[]) WITH ORDINALITY AS fresh(id, place) USING (place)",
         company.as_uuid(),
         body.channel.as_uuid(),

@@ -97,6 +97,10 @@ impl Queue for Deliveries {
     type Report = Report;
     type Error = ApiError;
 
+    async fn make_ready(&self) -> sqlx::Result<bool> {
+        TABLE.make_ready(&self.core.pool, &self.outbox.group).await
+    }
+
     async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
         let mut claimed: Claimed<Job> = TABLE.claim(&self.core.pool, &self.outbox.group, ask).await?;
         self.look_up(&mut claimed.jobs).await;

@@ -89,7 +89,7 @@ pub(super) async fn settle_done(
            ), settled AS (
              UPDATE notification.delivery_jobs j
                 SET state = 'done', settled_at = now(), lease_token = NULL, leased_until = NULL,
-                    last_status = ended.status, error_class = NULL
+                    is_ready = false, last_status = ended.status, error_class = NULL
                FROM ended WHERE j.id = ended.id AND j.lease_token = ended.token AND j.state = 'pending'
              RETURNING j.id, j.channel_id
            ), kept AS (
@@ -192,8 +192,8 @@ pub(super) struct Dispatched {
     pub(super) pending: i64,
 }
 
-/// Makes every pending job of the company due that no worker has leased and whose channel is not disabled. It is one
-/// statement, so both counts refer to the same moment.
+/// Makes every pending job of the company due and ready that no worker has leased and whose channel is not disabled. It is
+/// one statement, so both counts refer to the same moment.
 pub(super) async fn make_due(tx: &mut CompanyTx) -> Result<Dispatched, ApiError> {
     let company: CompanyId = tx.company();
     let found = sqlx::query_as!(
@@ -203,7 +203,7 @@ pub(super) async fn make_due(tx: &mut CompanyTx) -> Result<Dispatched, ApiError>
              FROM notification.delivery_jobs j JOIN notification.channels c ON c.id = j.channel_id
              WHERE j.company_id = $1 AND j.state = 'pending'
            ), sent AS (
-             UPDATE notification.delivery_jobs j SET next_attempt_at = LEAST(j.next_attempt_at, now())
+             UPDATE notification.delivery_jobs j SET next_attempt_at = LEAST(j.next_attempt_at, now()), is_ready = true
              FROM pending p
              WHERE j.id = p.id AND p.disabled_reason IS NULL AND j.state = 'pending'
                AND (j.leased_until IS NULL OR j.leased_until < now())

@@ -104,7 +104,8 @@ pub(super) async fn enable(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<b
     .await?;
     // Deliveries that waited only for this are due now.
     sqlx::query!(
-        "UPDATE notification.delivery_jobs SET next_attempt_at = LEAST(next_attempt_at, now()), error_class = NULL
+        "UPDATE notification.delivery_jobs SET next_attempt_at = LEAST(next_attempt_at, now()), is_ready = true,
+           error_class = NULL
          WHERE channel_id = $1 AND state = 'pending' AND error_class = 'channel_disabled'
            AND (leased_until IS NULL OR leased_until < now())",
         id.as_uuid()

@@ -202,8 +202,8 @@ pub(super) async fn insert_jobs(
 ) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload,
-           claim_group, next_attempt_at)
-         SELECT job.id, $1, $2, $3, $4, job.target, $5, $6, now() + make_interval(secs => $7)
+           claim_group, next_attempt_at, is_ready)
+         SELECT job.id, $1, $2, $3, $4, job.target, $5, $6, now() + make_interval(secs => $7), $7 <= 0
          FROM unnest($8::uuid[], $9::text[]) AS job(id, target)",
         message.company_id.as_uuid(),
         message.id.as_uuid(),
