@@ -286,16 +286,13 @@ const fn look_alike(text: &[u8]) -> Option<(Sign, &[u8])> {
         | [0xef, 0xb9, 0x92, after @ ..]
         | [0xef, 0xb8, 0xb0, after @ ..]
         | [0xe2, 0x80, 0xa4 | 0xa5, after @ ..] => Some((Sign::Dot, after)),
-        // Slashes: U+FF0F, U+2044, U+2215, U+29F8.
-        [0xef, 0xbc, 0x8f, after @ ..]
+        // Slashes and backslashes: U+FF0F, U+FF3C, U+2044, U+2215, U+2216, U+29F5, U+29F8, U+29F9, U+FE68, and the yen and won
+        // signs U+00A5, U+20A9, U+FFE5, U+FFE6.
+        [0xef, 0xbc, 0x8f | 0xbc, after @ ..]
         | [0xe2, 0x81, 0x84, after @ ..]
-        | [0xe2, 0x88, 0x95, after @ ..]
-        | [0xe2, 0xa7, 0xb8, after @ ..]
-        // Backslashes: U+FF3C, U+FE68, U+2216, U+29F5, U+29F9, and the yen and won signs U+00A5, U+20A9, U+FFE5, U+FFE6.
-        | [0xef, 0xbc, 0xbc, after @ ..]
+        | [0xe2, 0x88, 0x95 | 0x96, after @ ..]
+        | [0xe2, 0xa7, 0xb5 | 0xb8 | 0xb9, after @ ..]
         | [0xef, 0xb9, 0xa8, after @ ..]
-        | [0xe2, 0x88, 0x96, after @ ..]
-        | [0xe2, 0xa7, 0xb5 | 0xb9, after @ ..]
         | [0xc2, 0xa5, after @ ..]
         | [0xe2, 0x82, 0xa9, after @ ..]
         | [0xef, 0xbf, 0xa5 | 0xa6, after @ ..] => Some((Sign::Separator, after)),
@@ -304,18 +301,15 @@ const fn look_alike(text: &[u8]) -> Option<(Sign, &[u8])> {
         | [0xcd, 0xbe, after @ ..]
         | [0xef, 0xb9, 0x94 | 0x96 | 0x9f, after @ ..]
         | [0xef, 0xb8, 0x94 | 0x96, after @ ..] => Some((Sign::Parameters, after)),
-        // Blanks: U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000.
-        [0xc2, 0x85 | 0xa0, after @ ..]
-        | [0xe1, 0x9a, 0x80, after @ ..]
-        | [0xe2, 0x80, 0x80..=0x8a | 0xa8 | 0xa9 | 0xaf, after @ ..]
-        | [0xe2, 0x81, 0x9f, after @ ..]
-        | [0xe3, 0x80, 0x80, after @ ..]
-        // Invisible: U+00AD, U+034F, U+180E, U+200B to U+200F, U+202A to U+202E, U+2060 to U+206F, U+FE00 to U+FE0F, U+FEFF.
-        | [0xc2, 0xad, after @ ..]
+        // Blanks: U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000. Invisible: U+00AD, U+034F,
+        // U+180E, U+200B to U+200F, U+202A to U+202E, U+2060 to U+206F, U+FE00 to U+FE0F, U+FEFF.
+        [0xc2, 0x85 | 0xa0 | 0xad, after @ ..]
         | [0xcd, 0x8f, after @ ..]
+        | [0xe1, 0x9a, 0x80, after @ ..]
         | [0xe1, 0xa0, 0x8e, after @ ..]
-        | [0xe2, 0x80, 0x8b..=0x8f | 0xaa..=0xae, after @ ..]
-        | [0xe2, 0x81, 0xa0..=0xaf, after @ ..]
+        | [0xe2, 0x80, 0x80..=0x8f | 0xa8..=0xaf, after @ ..]
+        | [0xe2, 0x81, 0x9f..=0xaf, after @ ..]
+        | [0xe3, 0x80, 0x80, after @ ..]
         | [0xef, 0xb8, 0x80..=0x8f, after @ ..]
         | [0xef, 0xbb, 0xbf, after @ ..] => Some((Sign::Blank, after)),
         _ => None,
