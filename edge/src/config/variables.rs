@@ -128,7 +128,7 @@ pub(super) const STREAM_IDLE: Variable = Variable::new(
     "PLATFORM_GATEWAY_STREAM_IDLE",
     Kind::Duration,
     Some("300s"),
-    "Longest pause in an answer's body; at least 100ms",
+    "Longest pause in an answer's body, and in a tunnel such as a WebSocket; at least 100ms",
 );
 // Less than the 75 s of the services, so that the pool closes first and no request meets a closing connection.
 pub(super) const POOL_IDLE: Variable = Variable::new(

@@ -27,7 +27,7 @@ const RESTED_ON: [&str; 13] = [
 /// identity, address or certificate, and the original method, host and path. `proxy` becomes `HTTP_PROXY` where headers
 /// become variables; `script-name` and `path-info` split the path there; services identify themselves to each other by
 /// `x-platform-service`.
-const CLAIMS: [&str; 55] = [
+const CLAIMS: [&str; 56] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
     "cf-pseudo-ipv4",
@@ -35,6 +35,7 @@ const CLAIMS: [&str; 55] = [
     "client-cert-chain",
     "client-ip",
     "fastly-client-ip",
+    "fly-client-ip",
     "forwarded",
     "front-end-https",
     "iv-groups",
@@ -137,7 +138,7 @@ pub(crate) const fn may_claim(name: &str) -> bool {
         name.as_bytes(),
         [b'x', ..]
             | [b'c', b'f' | b'l', ..]
-            | [b'f', b'a' | b'o' | b'r', ..]
+            | [b'f', b'a' | b'l' | b'o' | b'r', ..]
             | [b'i', b'v', ..]
             | [b'o', b'i', ..]
             | [b'p', b'a', b't', ..]

@@ -70,7 +70,7 @@ const DRAIN_TIMEOUT: Variable = Variable::new(
     "PLATFORM_DRAIN_TIMEOUT",
     Kind::Duration,
     Some("10s"),
-    "How long requests in flight and background work may finish at a stop",
+    "How long requests in flight, tunnels and background work may finish at a stop, after PLATFORM_DRAIN_MIN",
 );
 /// Address of authz, for the services that ask it.
 pub const AUTHZ_BASE_URL: Variable = Variable::new(
