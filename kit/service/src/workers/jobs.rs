@@ -202,7 +202,7 @@ impl JobTable {
             )
         };
         // `OFFSET 0` keeps the planner from evaluating the next key once per use.
-        // The array of ids forces a look-up in the primary key, whatever the planner's estimate of ready jobs; a join
+        // With an array of ids the planner uses the primary key, however many ready jobs it expects; a join
         // with a long backlog would read the whole table.
         format!(
             "WITH RECURSIVE keys(key, first, place) AS (

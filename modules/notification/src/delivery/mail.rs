@@ -27,7 +27,7 @@ const MAX_CONNECTIONS_PER_COMPANY: usize = 4;
 const WAIT: Duration = Duration::from_secs(3);
 /// How long sending one mail may take; with [`WAIT`] it must fit into the lease.
 const TOTAL: Duration = Duration::from_secs(30);
-/// How long a mail waits for which there is no connection; no attempt counts.
+/// The wait of a mail that gets no connection; no attempt counts.
 const BUSY_PAUSE: Duration = Duration::from_secs(10);
 
 /// Sends mail.
@@ -52,8 +52,10 @@ impl Mailer {
         Ok(Self { transport, from, domain, turns, is_down: AtomicBool::default() })
     }
 
-    /// Waits for the company's turn to use a connection; it ends when the result is dropped. The other outcome is that
-    /// there is none for now.
+    /// Waits for the company's turn to use a connection; dropping the turn ends it.
+    ///
+    /// # Errors
+    /// The outcome of a mail whose turn does not come in time.
     pub(crate) async fn turn(&self, company: CompanyId) -> Result<Turn, Outcome> {
         let company = company.to_string();
         match tokio::time::timeout(WAIT, self.turns.take(&company, usize::MAX)).await {
@@ -89,8 +91,7 @@ impl Mailer {
         }
     }
 
-    /// Classifies a connection that was not made. With a transient status the server turns away any mail for now, which
-    /// says nothing about this one.
+    /// Classifies a connection that was not made. A transient status refuses the connection, whatever mail it is for.
     fn unconnected(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
         match error.status().map(u16::from) {
             Some(400..=499) => self.busy(error),
