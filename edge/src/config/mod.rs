@@ -266,8 +266,8 @@ fn base_url(reader: &mut Reader<'_>, variable: &Variable, default_port: u16) -> 
         let uri: http::Uri = text.parse().ok()?;
         let plain =
             uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
-        let authority = uri.authority().filter(|authority| plain && !authority.as_str().contains('@'))?;
-        Some(Authority::new(authority.host().to_owned(), authority.port_u16().unwrap_or(80)))
+        let (host, port) = host_and_port(uri.authority().filter(|_| plain)?)?;
+        Some(Authority::new(host.to_owned(), port.unwrap_or(80)))
     };
     let loopback = || Authority::new("127.0.0.1".to_owned(), default_port);
     reader.parsed(variable, parse, right).unwrap_or_else(loopback)
@@ -303,8 +303,21 @@ fn module_host(text: &str) -> Option<ModuleHost> {
         None => (UpstreamProtocol::Http1, text),
     };
     let authority: http::uri::Authority = text.parse().ok()?;
-    let clean = !authority.as_str().contains('@') && !authority.host().is_empty();
-    clean.then(|| ModuleHost { speaks, host: authority.host().to_owned(), port: authority.port_u16() })
+    let (host, port) = host_and_port(&authority)?;
+    (!host.is_empty()).then(|| ModuleHost { speaks, host: host.to_owned(), port })
+}
+
+/// The host of an upstream's address and its port, if it gives one. `None` for a port that is not from 1 to 65535, and for
+/// user information before the host.
+fn host_and_port(authority: &http::uri::Authority) -> Option<(&str, Option<u16>)> {
+    let host = authority.host();
+    match authority.as_str().strip_prefix(host)? {
+        "" => Some((host, None)),
+        rest => {
+            let port = rest.strip_prefix(':')?.parse().ok().filter(|port| *port > 0)?;
+            Some((host, Some(port)))
+        }
+    }
 }
 
 /// The number of threads: at least one, and no more than any machine has cores.
@@ -340,7 +353,7 @@ fn limits(reader: &mut Reader<'_>, behind_a_balancer: bool) -> Limits {
         headers: usize::try_from(reader.integer(&MAX_HEADERS, LEAST_HEADERS)).unwrap_or(usize::MAX),
         uri: reader.size_from(&MAX_URI, LEAST_SIZE),
         body: reader.size_from(&MAX_BODY, LEAST_SIZE),
-        module_body: reader.optional_size(&MODULE_MAX_BODY),
+        module_body: reader.optional_size_from(&MODULE_MAX_BODY, LEAST_SIZE),
         streams: u32::try_from(reader.integer(&MAX_STREAMS, 1)).unwrap_or(u32::MAX),
         connections: count(reader, &MAX_CONNECTIONS),
         connections_per_address: connections_per_address(reader, behind_a_balancer),
@@ -456,7 +469,10 @@ mod tests {
             &settings()
                 .with("PLATFORM_MODULE_HOST_DOCS", "docs.internal")
                 .with("PLATFORM_MODULE_HOST_HELPDESK", "[::1]:9000")
-                .with("PLATFORM_MODULE_HOST_TIMESHEET", "a.example, h2c://b.example:81,https://c.example"),
+                .with(
+                    "PLATFORM_MODULE_HOST_TIMESHEET",
+                    "a.example, h2c://b.example:1,https://c.example:65535",
+                ),
         )
         .expect("good settings");
         let hosts = |key, port| {
@@ -467,7 +483,7 @@ mod tests {
         };
         assert_eq!(hosts("docs", 8170), "Http1 docs.internal:8170");
         assert_eq!(hosts("helpdesk", 8180), "Http1 [::1]:9000");
-        assert_eq!(hosts("timesheet", 8160), "Http1 a.example:8160, H2c b.example:81, Https c.example:8160");
+        assert_eq!(hosts("timesheet", 8160), "Http1 a.example:8160, H2c b.example:1, Https c.example:65535");
     }
 
     #[test]
@@ -507,6 +523,9 @@ mod tests {
         for (name, value) in [
             ("PLATFORM_ORG_BASE_URL", "https://org.internal"),
             ("PLATFORM_ORG_BASE_URL", "http://org.internal/base"),
+            ("PLATFORM_ORG_BASE_URL", "http://org.internal:0"),
+            ("PLATFORM_ORG_BASE_URL", "http://org.internal:65536"),
+            ("PLATFORM_ORG_BASE_URL", "http://u@org.internal"),
             ("PLATFORM_DOMAIN", "a b"),
             ("PLATFORM_DOMAIN", "https://a.example"),
             ("PLATFORM_DOMAIN", "u@a.example"),
@@ -529,6 +548,10 @@ mod tests {
             ("PLATFORM_MODULE_HOST_DOCS", "ftp://docs"),
             ("PLATFORM_MODULE_HOST_DOCS", "docs,,docs"),
             ("PLATFORM_MODULE_HOST_DOCS", "u@docs"),
+            ("PLATFORM_MODULE_HOST_DOCS", "docs:"),
+            ("PLATFORM_MODULE_HOST_DOCS", "docs:0"),
+            ("PLATFORM_MODULE_HOST_DOCS", "docs:65536"),
+            ("PLATFORM_MODULE_HOST_DOCS", "[::1]:0"),
             ("PLATFORM_MODULE_DIAL_TIMEOUT", "99ms"),
             ("PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT", "0s"),
             ("PLATFORM_GATEWAY_HEADER_TIMEOUT", "0s"),
@@ -540,6 +563,7 @@ mod tests {
             ("PLATFORM_GATEWAY_MAX_HEADER_BYTES", "1023"),
             ("PLATFORM_GATEWAY_MAX_URI", "0"),
             ("PLATFORM_GATEWAY_MAX_BODY", "1023B"),
+            ("PLATFORM_MODULE_MAX_BODY", "1023B"),
             ("PLATFORM_GATEWAY_MAX_HEADERS", "15"),
             ("PLATFORM_GATEWAY_WORKERS", "0"),
             ("PLATFORM_GATEWAY_WORKERS", "1025"),

@@ -156,7 +156,7 @@ pub(super) const MIN_RATE: Variable = Variable::new(
     "PLATFORM_GATEWAY_MIN_RATE",
     Kind::Size,
     Some("512B"),
-    "Bytes a second that a client sends of a body, or takes of an answer, at least, over 10 s; 0: any rate",
+    "Bytes a second that a client sends of a body, or takes of an answer, at least; cut off when 10 s and the grace behind; 0: any rate",
 );
 // With the 10 s over which the rate is measured, the longest pause in a request body.
 pub(super) const MIN_RATE_GRACE: Variable = Variable::new(
@@ -195,7 +195,7 @@ pub(super) const MODULE_MAX_BODY: Variable = Variable::new(
     "PLATFORM_MODULE_MAX_BODY",
     Kind::Size,
     None,
-    "Largest body to a module; unset: the modules' own limits",
+    "Largest body to a module, at least 1KiB; unset: the modules' own limits",
 );
 pub(super) const HEADER_TIMEOUT: Variable = Variable::new(
     "PLATFORM_GATEWAY_HEADER_TIMEOUT",

@@ -37,12 +37,15 @@ pub(crate) struct AccessRecord {
     pub(crate) bytes_out: u64,
 }
 
-/// A request sent to an upstream, and how long its answer's head took.
+/// A request for an upstream, and how long it took until the answer's head or the failure.
 pub(crate) struct Forwarded {
     pub(crate) to: Destination,
     pub(crate) took: Duration,
-    /// When the head arrived.
+    /// When the head arrived, or the request failed.
     pub(crate) at: Instant,
+    /// The request was not refused before any of it was sent; only then is it counted as forwarded (module contract,
+    /// Metrics).
+    pub(crate) is_sent: bool,
 }
 
 /// An access record that is closed when this is dropped; empty if the request is neither logged nor traced.

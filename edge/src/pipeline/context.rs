@@ -103,9 +103,9 @@ impl RequestContext {
         Err(refusal)
     }
 
-    /// Records that an upstream answered after `took`, at the moment `at`.
-    pub(crate) fn forwarded(&mut self, to: Destination, took: Duration, at: Instant) {
-        self.forwarded = Some(Forwarded { to, took, at });
+    /// Records what became of the request at its upstream.
+    pub(crate) fn forwarded(&mut self, forwarded: Forwarded) {
+        self.forwarded = Some(forwarded);
     }
 
     /// Finishes the request: renders the answer, marks it, counts it and opens its access record.
@@ -184,7 +184,7 @@ impl RequestContext {
 
     fn count(&self, worker: &Worker, status: u16, elapsed: Duration) {
         let forwarded = match &self.forwarded {
-            Some(Forwarded { to: Destination::Module(key), took, .. }) => Some((key, *took)),
+            Some(Forwarded { to: Destination::Module(key), took, is_sent: true, .. }) => Some((key, *took)),
             _ => None,
         };
         worker.meter.answered(self.label.unwrap_or(UNMATCHED), &self.method, status, elapsed, forwarded);

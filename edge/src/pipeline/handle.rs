@@ -17,6 +17,7 @@ use crate::config::Destination;
 use crate::http::h1::HeadError;
 use crate::http::peer::Peer;
 use crate::http::share::ClientKey;
+use crate::metrics::access::Forwarded;
 use crate::pipeline::authenticate::authenticate;
 use crate::pipeline::authorize::Authorization;
 use crate::pipeline::context::RequestContext;
@@ -157,8 +158,9 @@ async fn forward(
         span.fail(failure.reason());
     }
     drop(asking);
+    let is_sent = !answered.as_ref().is_err_and(|failure| failure.is_before_forwarding());
     let answered = answered.map_err(|failure| refused(worker, failure, &to, body_limit));
-    trace.forwarded(to, at.duration_since(sent), at);
+    trace.forwarded(Forwarded { to, took: at.duration_since(sent), at, is_sent });
     let mut response = answered?.map(EdgeBody::upstream);
     let revision = inbound::clean(&method, &mut response);
     match (then, revision) {

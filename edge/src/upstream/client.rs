@@ -96,11 +96,22 @@ impl Failure {
         }
     }
 
+    /// Whether the request was refused before any of it was sent: a limit is reached, or the upstream accepts no head
+    /// this large.
+    pub(crate) const fn is_before_forwarding(self) -> bool {
+        matches!(
+            self,
+            Self::OverCapacity
+                | Self::OverShare
+                | Self::OverTunnelShare
+                | Self::TunnelsFull
+                | Self::HeadTooLarge
+        )
+    }
+
     /// Whether the failure says something about the host.
     pub(crate) const fn is_the_hosts(self) -> bool {
-        let is_full =
-            matches!(self, Self::OverCapacity | Self::OverShare | Self::OverTunnelShare | Self::TunnelsFull);
-        !is_full && !matches!(self, Self::Client(_) | Self::HeadTooLarge)
+        !self.is_before_forwarding() && !matches!(self, Self::Client(_))
     }
 }
 

@@ -55,6 +55,12 @@ fn is_over_share(reply: &Reply) {
     assert_eq!(reply.header("retry-after"), Some("1"));
 }
 
+/// The statuses of the requests to the timesheet module that are counted as forwarded, in the metrics' order.
+pub(crate) fn forwarded_statuses(metrics: &str) -> Vec<&str> {
+    let series = "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"";
+    metrics.lines().filter_map(|line| line.strip_prefix(series)?.split('"').next()).collect()
+}
+
 fn is_over_capacity(reply: &Reply) {
     let reason = reply.json()["error"]["details"]["reason"].clone();
     assert_eq!((reply.status, reason), (503, json!("over_capacity")));
@@ -541,6 +547,8 @@ async fn tunnels_are_counted_on_their_own() {
             && refused.contains(r#""reason":"tunnels_full""#),
         "{refused}"
     );
+    let metrics = scrape(&world).await;
+    assert_eq!(forwarded_statuses(text(&metrics)), ["101", "200"], "refused tunnels are not forwarded");
     drop((held, last));
     let again = async {
         while websocket(&world, &bob).await.0 != 101 {

@@ -20,6 +20,8 @@ use tokio::time::timeout;
 
 use crate::backend::{Answer, Backend};
 use crate::client::{BOTH, Version, request, tls};
+use crate::fairness::forwarded_statuses;
+use crate::metrics::{scrape, text};
 use crate::raw::{Raw, SOON};
 use crate::tls_upstream::Authority;
 use crate::world::World;
@@ -78,6 +80,8 @@ async fn so_many_requests_are_under_way_as_many_wait_and_the_next_is_told_so() {
     };
     timeout(SOON, turned_away).await.expect("in time");
     assert_eq!(world.backend.seen(PATH).len(), 2, "no more than two at once");
+    let metrics = scrape(&world).await;
+    assert!(forwarded_statuses(text(&metrics)).is_empty(), "those turned away are not forwarded");
 }
 
 /// A WebSocket handshake, byte by byte, and an upstream that echoes.

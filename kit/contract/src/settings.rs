@@ -205,10 +205,7 @@ impl Reader<'_> {
 
     /// A size in bytes, of at least `least`.
     pub fn size_from(&mut self, variable: &Variable, least: &str) -> usize {
-        let min = parse_size(least).unwrap_or_default();
-        let parse = |text: &str| parse_size(text).filter(|size| *size >= min);
-        let right = format!("a size such as 64KiB or 8MiB, of at least {least}");
-        self.parsed(variable, parse, &right).unwrap_or(min)
+        self.optional_size_from(variable, least).or_else(|| parse_size(least)).unwrap_or_default()
     }
 
     /// A size in bytes.
@@ -216,9 +213,11 @@ impl Reader<'_> {
         self.parsed(variable, parse_size, "a size such as 64KiB or 8MiB").unwrap_or_default()
     }
 
-    /// A size in bytes; `None` for no limit.
-    pub fn optional_size(&mut self, variable: &Variable) -> Option<usize> {
-        self.parsed(variable, parse_size, "a size such as 64KiB or 8MiB")
+    /// A size in bytes, of at least `least`; `None` for no limit.
+    pub fn optional_size_from(&mut self, variable: &Variable, least: &str) -> Option<usize> {
+        let min = parse_size(least).unwrap_or_default();
+        let parse = |text: &str| parse_size(text).filter(|size| *size >= min);
+        self.parsed(variable, parse, &format!("a size such as 64KiB or 8MiB, of at least {least}"))
     }
 
     /// A whole number of at least `min`.

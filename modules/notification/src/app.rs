@@ -10,6 +10,7 @@ use service::sealed::look_for_unopened;
 use service::workers::Wake;
 use service::{ApiError, ServeError};
 
+use crate::backlog;
 use crate::delivery::{self, Meter};
 use crate::former_members::Addresses;
 use crate::secrets::rules::Sealer;
@@ -78,6 +79,7 @@ pub(crate) fn start(parts: Parts, settings: &Settings) -> Result<App, ServeError
     parts.forget_members::<Addresses>();
     look_for_unopened(&parts.core, &settings.keys, &SEALED);
     let wake = delivery::start(&parts, settings, &meter, &outbound, &sealer, &outbox)?;
+    backlog::start(&parts.core.workers, &parts.core, &wake);
     Ok(App { parts, outbound, sealer, outbox, wake })
 }
 

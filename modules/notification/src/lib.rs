@@ -6,9 +6,11 @@
 //! ```text
 //! messages/ createMessage -> publish: message, jobs, audit row, key      one transaction (the outbox)
 //! delivery/ queue: claim -> webhook or mail -> settle                    in the background, by service::workers
+//! backlog/  what happens to very many pending deliveries at once         in portions, by the same
 //! ```
 
 mod app;
+mod backlog;
 pub mod channels;
 pub mod deliveries;
 pub mod delivery;

@@ -7,6 +7,7 @@ use service::{ApiError, Body, Created, Data, Permit, Query};
 
 use super::rules::{Channel, ChannelBody, ChannelId, Kind, without_targets};
 use super::store;
+use crate::backlog::{self, Change};
 use crate::{App, operations, secrets};
 
 /// Lists channels. Targets are shown only to callers who pass a second decision, which is asked only if the page has a
@@ -54,11 +55,12 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     Ok(Data(channel))
 }
 
-/// Deletes a channel. Pending deliveries through it are given up; those in progress are finished.
+/// Deletes a channel. Pending deliveries through it are given up, very many of them after the response; those in progress
+/// are finished.
 pub(crate) async fn delete(State(app): State<App>, permit: Permit) -> Result<Data<Channel>, ApiError> {
     let mut tx = permit.begin(&app.core).await?;
     let channel = store::delete(&mut tx, permit.path.id("channelId")?).await?.ok_or_else(unknown)?;
-    let given_up = store::give_up_jobs(&mut tx, channel.id).await?;
+    let given_up = backlog::begin(&mut tx, Change::GiveUp(channel.id)).await?;
     let told = json!({ "key": channel.key, "deliveriesGivenUp": given_up });
     tx.commit("channel.deleted", channel.subject(), told).await?;
     Ok(Data(channel))

@@ -135,20 +135,3 @@ pub(super) async fn delete(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<C
     .await?;
     row.channel(company).map(Some)
 }
-
-/// Gives up the jobs of a channel that no worker has leased; returns how many.
-pub(super) async fn give_up_jobs(tx: &mut CompanyTx, id: ChannelId) -> Result<u64, ApiError> {
-    let company = tx.company();
-    let done = sqlx::query!(
-        "UPDATE notification.delivery_jobs
-         SET state = 'dead', settled_at = now(), error_class = 'channel_deleted', is_ready = false,
-           lease_token = NULL, leased_until = NULL
-         WHERE company_id = $1 AND channel_id = $2 AND state = 'pending'
-           AND (leased_until IS NULL OR leased_until < now())",
-        company.as_uuid(),
-        id.as_uuid()
-    )
-    .execute(tx.conn())
-    .await?;
-    Ok(done.rows_affected())
-}

@@ -31,6 +31,7 @@ pub use meter::Meter;
 use crate::app::Outbox;
 use crate::secrets::rules::Sealer;
 use crate::settings::Settings;
+use crate::subscriptions;
 
 contract::typed_id!(
     /// A delivery of one message to one receiver.
@@ -47,7 +48,7 @@ const SLOTS_PER_CHANNEL: usize = 4;
 const LEASE: Duration = Duration::from_mins(1);
 /// How often the queue looks for due jobs.
 const POLL: Duration = Duration::from_secs(1);
-/// How often expired settled jobs are deleted.
+/// How often expired settled jobs and former addresses are deleted.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
 /// How long settled jobs are kept. Messages are kept for ever.
 const KEPT: Kept = Kept { done_days: 30, dead_days: 90 };
@@ -71,7 +72,10 @@ pub(crate) fn start(
     let pool = workers.pool().clone();
     workers.every("delivery_retention", SWEEP_EVERY, move || {
         let pool = pool.clone();
-        async move { queue::TABLE.sweep(&pool, KEPT).await.map(drop) }
+        async move {
+            queue::TABLE.sweep(&pool, KEPT).await?;
+            subscriptions::store::sweep(&pool).await
+        }
     });
     let mailer = settings.mail.as_ref().map(mail::Mailer::new).transpose();
     let mailer = mailer.map_err(|error| ServeError::Unfit(format!("the mail transport: {error}")))?;

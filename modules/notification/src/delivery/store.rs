@@ -192,23 +192,17 @@ pub(super) struct Dispatched {
     pub(super) pending: i64,
 }
 
-/// Makes every pending job of the company due and ready that no worker has leased and whose channel is not disabled. It is
-/// one statement, so both counts refer to the same moment.
-pub(super) async fn make_due(tx: &mut CompanyTx) -> Result<Dispatched, ApiError> {
+/// Counts the pending jobs of the company, and those of them that a dispatch makes due: no worker has leased them and
+/// their channel is not disabled. It is one statement, so both counts refer to the same moment.
+pub(super) async fn count_pending(tx: &mut CompanyTx) -> Result<Dispatched, ApiError> {
     let company: CompanyId = tx.company();
     let found = sqlx::query_as!(
         Dispatched,
-        r#"WITH pending AS (
-             SELECT j.id, j.leased_until, c.disabled_reason
-             FROM notification.delivery_jobs j JOIN notification.channels c ON c.id = j.channel_id
-             WHERE j.company_id = $1 AND j.state = 'pending'
-           ), sent AS (
-             UPDATE notification.delivery_jobs j SET next_attempt_at = LEAST(j.next_attempt_at, now()), is_ready = true
-             FROM pending p
-             WHERE j.id = p.id AND p.disabled_reason IS NULL AND j.state = 'pending'
-               AND (j.leased_until IS NULL OR j.leased_until < now())
-             RETURNING 1)
-           SELECT (SELECT count(*) FROM sent) AS "sent!", (SELECT count(*) FROM pending) AS "pending!""#,
+        r#"SELECT count(*) AS "pending!",
+             count(*) FILTER (WHERE c.disabled_reason IS NULL AND (j.leased_until IS NULL OR j.leased_until < now()))
+               AS "sent!"
+           FROM notification.delivery_jobs j JOIN notification.channels c ON c.id = j.channel_id
+           WHERE j.company_id = $1 AND j.state = 'pending'"#,
         company.as_uuid()
     )
     .fetch_one(tx.conn())

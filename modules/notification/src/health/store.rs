@@ -4,6 +4,7 @@ use service::{ApiError, CompanyTx, Permit};
 use sqlx::PgPool;
 
 use super::rules::{Disabled, FAILING_HOURS, Health, MAX_CONSECUTIVE_DEAD};
+use crate::backlog::{self, Change};
 use crate::channels::rules::ChannelId;
 
 /// Reads the health of a channel that is not deleted.
@@ -103,14 +104,6 @@ pub(super) async fn enable(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<b
     .execute(tx.conn())
     .await?;
     // Deliveries that waited only for this are due now.
-    sqlx::query!(
-        "UPDATE notification.delivery_jobs SET next_attempt_at = LEAST(next_attempt_at, now()), is_ready = true,
-           error_class = NULL
-         WHERE channel_id = $1 AND state = 'pending' AND error_class = 'channel_disabled'
-           AND (leased_until IS NULL OR leased_until < now())",
-        id.as_uuid()
-    )
-    .execute(tx.conn())
-    .await?;
+    backlog::begin(tx, Change::Release(id)).await?;
     Ok(Some(true))
 }

@@ -2,4 +2,4 @@
 
 pub(crate) mod http;
 pub mod rules;
-mod store;
+pub(crate) mod store;

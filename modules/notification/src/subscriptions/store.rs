@@ -1,4 +1,4 @@
-//! `notification.subscriptions`.
+//! `notification.subscriptions` and `former_addresses`.
 
 use contract::id::{CompanyId, MemberId};
 use service::{ApiError, CompanyTx, Permit};
@@ -7,6 +7,9 @@ use time::OffsetDateTime;
 
 use super::rules::{OwnSubscription, Subscription};
 use crate::channels::rules::{ChannelId, Kind};
+
+/// Days for which a former address is kept: the longest ladder takes 120, and dead deliveries are kept for 90.
+const ADDRESS_DAYS: i32 = 210;
 
 /// Reads the kind of a channel that is not deleted, and the caller's subscription as this member: not that of another
 /// login, which the member row had before.
@@ -82,6 +85,19 @@ pub(super) async fn save(
     email: Option<&str>,
 ) -> Result<Subscription, ApiError> {
     let (company, actor) = (tx.company(), tx.actor().to_owned());
+    sqlx::query!(
+        "INSERT INTO notification.former_addresses(company_id, channel_id, member_id, email)
+         SELECT company_id, channel_id, member_id, lower(email) FROM notification.subscriptions
+         WHERE company_id = $1 AND channel_id = $2 AND member_id = $3 AND lower(email) IS DISTINCT FROM lower($4)
+           AND email IS NOT NULL
+         ON CONFLICT (company_id, member_id, channel_id, email) DO UPDATE SET until = excluded.until",
+        company.as_uuid(),
+        channel.as_uuid(),
+        member.as_uuid(),
+        email
+    )
+    .execute(tx.conn())
+    .await?;
     let row = sqlx::query!(
         "INSERT INTO notification.subscriptions(company_id, channel_id, member_id, email, kc_sub)
          VALUES ($1, $2, $3, $4, $5)
@@ -97,6 +113,17 @@ pub(super) async fn save(
     .fetch_one(tx.conn())
     .await?;
     Ok(subscription(company, channel, member, row.email, row.updated_at))
+}
+
+/// Deletes former addresses to which no delivery can remain.
+pub(crate) async fn sweep(pool: &PgPool) -> sqlx::Result<()> {
+    sqlx::query!(
+        "DELETE FROM notification.former_addresses WHERE until < now() - make_interval(days => $1)",
+        ADDRESS_DAYS
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
 }
 
 fn subscription(

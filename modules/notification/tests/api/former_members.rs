@@ -2,7 +2,7 @@
 
 use contract::id::{CompanyId, MemberId};
 use notification::former_members::Addresses;
-use serde_json::json;
+use serde_json::{Value, json};
 use service::forgetting::{Forgets, FormerMember};
 use uuid::Uuid;
 
@@ -59,6 +59,56 @@ async fn mail_to_an_address_that_others_share_stays() {
         .rows("SELECT to_jsonb(target) FROM notification.delivery_jobs ORDER BY target".to_owned())
         .await;
     assert_eq!(left, [json!("desk@example.com"), json!("stays@example.com"), json!("team@example.com")]);
+}
+
+#[tokio::test]
+async fn mail_to_an_address_that_a_subscription_had_before_goes_too() {
+    let module = start().await;
+    let gone = be_member(&module);
+    let mail = channel(&module, "mail", "email", None).await;
+    let tail = format!("/channels/{mail}/subscription");
+    let set = async |email: Value| {
+        assert_eq!(module.ask("PUT", &tail, Some(json!({ "email": email }))).await.status, 200);
+    };
+    let former = async || {
+        module
+            .database
+            .rows("SELECT to_jsonb(email) FROM notification.former_addresses ORDER BY email".to_owned())
+            .await
+    };
+    for email in ["First@example.com", "first@EXAMPLE.com", "desk@example.com", "second@example.com"] {
+        set(json!(email)).await;
+    }
+    assert_eq!(former().await, [json!("desk@example.com"), json!("first@example.com")]);
+    set(Value::Null).await;
+    set(json!("third@example.com")).await;
+    // Somebody else's by now.
+    subscribe(&module, &mail, Uuid::now_v7(), "Desk@example.com").await;
+    module
+        .execute(format!(
+            "INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by) \
+               VALUES ('{mail}', '{0}', '{mail}', 's', 'b', 'x'); \
+             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload, state, \
+               settled_at) \
+             SELECT gen_random_uuid(), '{0}', '{mail}', '{mail}', 'email', name || '@example.com', 'b', 'done', now() \
+               FROM unnest(ARRAY['first', 'second', 'third', 'desk', 'other']) AS name",
+            module.company
+        ))
+        .await;
+    let former_member = FormerMember {
+        seq: 1,
+        company_id: CompanyId::from(module.company),
+        member_id: MemberId::from(gone),
+        kc_sub: "gone".to_owned(),
+    };
+    let mut conn = module.database.owner_pool().acquire().await.expect("a connection");
+    Addresses::forget(&mut conn, &former_member).await.expect("forgotten");
+    let left = module
+        .database
+        .rows("SELECT to_jsonb(target) FROM notification.delivery_jobs ORDER BY target".to_owned())
+        .await;
+    assert_eq!(left, [json!("desk@example.com"), json!("other@example.com")]);
+    assert!(former().await.is_empty(), "the addresses themselves are gone");
 }
 
 async fn subscribe(module: &testkit::ModuleApi, channel: &str, member: Uuid, email: &str) {

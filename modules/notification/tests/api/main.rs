@@ -6,6 +6,7 @@
     reason = "a broken premise fails the test that has it"
 )]
 
+mod backlog;
 mod channels;
 mod contract_files;
 mod crash;
