@@ -1,7 +1,8 @@
 //! The mail server of an installation: its variables (`settings.rs`), valid addresses (`address.rs`), subject
-//! lines (`subject.rs`), and connections through lettre (`transport.rs`). The caller decides what to send and when to retry.
+//! lines (`subject.rs`), and connections through lettre (`transport.rs`, `lines.rs`). The caller decides what to send and when to retry.
 
 pub mod address;
+mod lines;
 pub mod server;
 pub mod settings;
 pub mod subject;

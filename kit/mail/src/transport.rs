@@ -4,6 +4,7 @@
 //! limit for example, closes its connection: the late replies would be taken for those to the next mail, which may be
 //! another company's. lettre's own pool takes such connections back.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,8 +14,10 @@ use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::response::Response;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use crate::lines::Lines;
 use crate::server::Security;
 use crate::settings::MailSettings;
 
@@ -131,14 +134,20 @@ impl Inner {
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, smtp::Error> {
-        let from_the_start = self.tls.clone().filter(|_| self.security == Security::Implicit);
         let server = (self.host.as_str(), self.port);
-        let mut connection =
-            AsyncSmtpConnection::connect_tokio1(server, Some(REPLY), &self.hello, from_the_start, None)
-                .await?;
-        if let (Security::StartTls, Some(tls)) = (self.security, &self.tls) {
-            connection.starttls(tls.clone(), &self.hello).await?;
-        }
+        let mut connection = match (self.security, self.tls.clone()) {
+            (Security::StartTls, Some(tls)) => {
+                let stream = timeout(REPLY, TcpStream::connect(server)).await;
+                let stream = Lines::new(stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())));
+                let mut plain =
+                    AsyncSmtpConnection::connect_with_transport(Box::new(stream), &self.hello).await?;
+                plain.starttls(tls, &self.hello).await?;
+                plain
+            }
+            (_, tls) => {
+                AsyncSmtpConnection::connect_tokio1(server, Some(REPLY), &self.hello, tls, None).await?
+            }
+        };
         if let Some(login) = &self.login {
             connection.auth(DEFAULT_MECHANISMS, login).await?;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lettre::Message;
 use mail::{MailSettings, SmtpUrl, Transport};
-use testkit::{SmtpReceiver, Step};
+use testkit::{SmtpReceiver, Step, TestAuthority};
 
 /// Longest wait for the server.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,10 +20,13 @@ fn mail_to(to: &str) -> Message {
 }
 
 fn transport(server: &SmtpReceiver) -> Transport {
-    let url = format!("smtp://{}?tls=none", server.address());
+    transport_of(&format!("smtp://{}?tls=none", server.address()), None)
+}
+
+fn transport_of(url: &str, authority: Option<&TestAuthority>) -> Transport {
     let settings = MailSettings {
-        server: SmtpUrl::parse(&url).expect("a URL"),
-        authorities: Vec::new(),
+        server: SmtpUrl::parse(url).expect("a URL"),
+        authorities: authority.map(TestAuthority::certificate).into_iter().collect(),
         from: "a@example.com".parse().expect("an address"),
         domain: "platform.example".to_owned(),
     };
@@ -88,4 +91,37 @@ async fn a_refused_mail_leaves_no_connection() {
     server.behave(Step::Recipient);
     transport.send(&mail_to("b@example.com")).await.expect("sent");
     assert_eq!(count(&server, "EHLO"), 2);
+}
+
+/// An attacker on the way could add it, and every reply inside TLS would be taken for that to the next command.
+#[tokio::test]
+async fn plain_text_behind_the_reply_to_starttls_ends_the_connection() {
+    let authority = TestAuthority::new();
+    let server = SmtpReceiver::start_tls(authority.server(&["127.0.0.1"])).await;
+    let transport = transport_of(&format!("smtp://{}", server.address()), Some(&authority));
+    server.answer(Step::Mail, 451, "later");
+    for added in ["250 added\r\n", "250 added\r\n250 twice\r\n", "2"] {
+        server.answer_raw(Step::StartTls, &format!("220 go ahead\r\n{added}"));
+        let sent = transport.send(&mail_to("b@example.com")).await;
+        assert!(sent.is_err(), "{added:?} {sent:?}");
+        assert_eq!(count(&server, "MAIL"), 0, "{added:?}");
+    }
+    server.behave(Step::StartTls);
+    let error = transport.send(&mail_to("b@example.com")).await.expect_err("refused");
+    assert_eq!(error.status().map(u16::from), Some(451), "control: the server's own reply");
+    server.behave(Step::Mail);
+    transport.send(&mail_to("b@example.com")).await.expect("sent");
+    assert!(server.mails().iter().all(|mail| mail.tls), "control: over TLS");
+}
+
+#[tokio::test]
+async fn a_server_with_starttls_that_cannot_be_reached_is_an_error() {
+    let free = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let url = format!("smtp://{}", free.local_addr().expect("bound"));
+    drop(free);
+    let authority = TestAuthority::new();
+    let error =
+        transport_of(&url, Some(&authority)).send(&mail_to("b@example.com")).await.expect_err("nobody");
+    assert!(error.status().is_none() && !error.is_timeout(), "{error}");
+    assert!(format!("{error:?}").contains("Connection refused"), "{error:?}");
 }

@@ -74,6 +74,7 @@ struct State {
 #[derive(Clone)]
 enum Reaction {
     Answer(u16, String),
+    Raw(String),
     Hang,
     Close,
 }
@@ -118,6 +119,11 @@ impl SmtpReceiver {
     /// From now on, answers this at the step: 4xx and 5xx refuse, 421 also ends the session.
     pub fn answer(&self, step: Step, code: u16, text: &str) {
         self.state().reactions.insert(step, Reaction::Answer(code, text.to_owned()));
+    }
+
+    /// Sends these bytes at the step, whatever they are, and then goes on as if it had accepted.
+    pub fn answer_raw(&self, step: Step, bytes: &str) {
+        self.state().reactions.insert(step, Reaction::Raw(bytes.to_owned()));
     }
 
     /// Never answers at this step.
@@ -364,6 +370,11 @@ impl Conversation {
         match reaction {
             None => self.reply(code, text).await,
             Some(Reaction::Answer(code, text)) => self.reply(code, &text).await,
+            Some(Reaction::Raw(bytes)) => {
+                self.stream.write_all(bytes.as_bytes()).await?;
+                self.stream.flush().await?;
+                Ok(true)
+            }
             Some(Reaction::Hang) => std::future::pending().await,
             Some(Reaction::Close) => Err(io::ErrorKind::ConnectionAborted.into()),
         }
@@ -372,7 +383,7 @@ impl Conversation {
     /// Whether the step is scripted to refuse, hang or break off.
     fn refuses(&self, step: Step) -> bool {
         match self.server.state().reactions.get(&step) {
-            None => false,
+            None | Some(Reaction::Raw(_)) => false,
             Some(Reaction::Answer(code, _)) => *code >= 400,
             Some(Reaction::Hang | Reaction::Close) => true,
         }

@@ -15,12 +15,16 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout_at};
 
 use super::Target;
 use super::error::{FailureKind, OutboundError};
+use super::heads::{HeadsLimit, HeadsTooLarge, Limited};
 
 /// Largest response head, in bytes: twice what common servers send at most.
 pub const MAX_ANSWER_HEAD: usize = 16 << 10;
+/// Most bytes before a response's body: its head, and any number of interim heads (1xx) before it.
+pub const MAX_ANSWER_HEADS: usize = 64 << 10;
 /// Most headers in a response.
 pub const MAX_ANSWER_HEADERS: usize = 100;
 
@@ -167,11 +171,13 @@ impl OutboundAnswer {
     }
 }
 
-/// Sends a request on this connection and reads at most `limit` bytes of the response body.
+/// Sends a request on this connection and reads at most `limit` bytes of the response body. A body that is not wanted is
+/// not read past `until`.
 pub(super) async fn exchange<T>(
     stream: T,
     request: &OutboundRequest,
     limit: usize,
+    until: Instant,
 ) -> Result<OutboundAnswer, OutboundError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
@@ -179,14 +185,16 @@ where
     let message = request.build()?;
     let mut builder = http1::Builder::new();
     builder.max_headers(MAX_ANSWER_HEADERS).max_header_size(MAX_ANSWER_HEAD).max_buf_size(MAX_ANSWER_HEAD);
-    let (mut sender, connection) =
-        builder.handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    let heads = HeadsLimit::new(MAX_ANSWER_HEADS);
+    let stream = TokioIo::new(Limited { stream, limit: heads.clone() });
+    let (mut sender, connection) = builder.handshake(stream).await.map_err(|error| failed(&error))?;
     let mut answer = pin!(async move {
         let response = sender.send_request(message).await.map_err(|error| failed(&error))?;
+        heads.lift();
         let (parts, body) = response.into_parts();
         let (body, is_whole) = if request.asks_for_the_head {
             // Too slow or failed: the body is not wanted anyway.
-            drop(tokio::time::timeout(DRAIN, read(body, limit)).await);
+            drop(timeout_at(until.min(Instant::now() + DRAIN), read(body, limit)).await);
             (Bytes::new(), false)
         } else {
             read(body, limit).await?
@@ -224,7 +232,7 @@ async fn read(mut body: Incoming, limit: usize) -> Result<(Bytes, bool), Outboun
 }
 
 fn failed(error: &hyper::Error) -> OutboundError {
-    let kind = match error {
+    let mut kind = match error {
         error if error.is_parse_too_large() => FailureKind::TooLarge,
         error if error.is_parse() => FailureKind::Protocol,
         _ => FailureKind::Connect,
@@ -232,6 +240,10 @@ fn failed(error: &hyper::Error) -> OutboundError {
     let mut detail = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
+        let io = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if io.is_some_and(<dyn Error + Send + Sync>::is::<HeadsTooLarge>) {
+            kind = FailureKind::TooLarge;
+        }
         // Writing to a string cannot fail.
         write!(detail, ": {inner}").unwrap_or_default();
         cause = inner.source();

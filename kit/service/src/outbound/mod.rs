@@ -18,6 +18,7 @@
 mod config;
 mod error;
 mod exchange;
+mod heads;
 mod network;
 mod ranges;
 mod target;
@@ -29,12 +30,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 pub use config::{MAX_NETWORKS, OutboundConfig, VARIABLES, authorities, networks};
 pub use error::{FailureKind, OutboundError};
-pub use exchange::{MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, OutboundAnswer, OutboundRequest};
+pub use exchange::{MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, MAX_ANSWER_HEADS, OutboundAnswer, OutboundRequest};
 pub use network::{Network, Pending, SystemNetwork};
 pub use target::{Host, MAX_URL, Target};
 
@@ -114,7 +116,9 @@ impl OutboundClient {
     /// # Errors
     /// Any [`FailureKind`]. No HTTP status is an error.
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
-        within(self.0.limits.total, self.follow(request)).await
+        let total = self.0.limits.total;
+        let until = Instant::now() + total;
+        within(total, self.follow(request, until)).await
     }
 
     /// Connects to a host after its addresses have been checked.
@@ -145,9 +149,13 @@ impl OutboundClient {
         within(self.0.limits.connect, tls::handshake(&self.0.other_tls, stream, host)).await
     }
 
-    async fn follow(&self, mut request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+    async fn follow(
+        &self,
+        mut request: OutboundRequest,
+        until: Instant,
+    ) -> Result<OutboundAnswer, OutboundError> {
         for _ in 0..=request.redirects {
-            let answer = self.exchange(&request).await?;
+            let answer = self.exchange(&request, until).await?;
             match request.redirected(&answer, self.0.config.allow_http)? {
                 Some(next) => request = next,
                 None => return Ok(answer),
@@ -156,16 +164,20 @@ impl OutboundClient {
         Err(OutboundError::new(FailureKind::Redirect, "too many redirects"))
     }
 
-    async fn exchange(&self, request: &OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+    async fn exchange(
+        &self,
+        request: &OutboundRequest,
+        until: Instant,
+    ) -> Result<OutboundAnswer, OutboundError> {
         let target = &request.target;
         let limits = self.0.limits;
         let stream = self.connect_for(&request.tenant, target.host(), target.port()).await?;
         if target.is_tls() {
             let handshake = tls::handshake(&self.0.http_tls, stream, target.host());
             let stream = within(limits.connect, handshake).await?;
-            return exchange::exchange(stream, request, limits.answer_body).await;
+            return exchange::exchange(stream, request, limits.answer_body, until).await;
         }
-        exchange::exchange(stream, request, limits.answer_body).await
+        exchange::exchange(stream, request, limits.answer_body, until).await
     }
 
     /// The host's addresses. One blocked address refuses them all, because the resolver's next answer may hold it

@@ -47,7 +47,7 @@ pub(crate) fn start(workers: &Workers, core: &Core, queue: &Wake) {
 
 /// Makes one portion of the change that has waited longest.
 async fn step(core: &Core, queue: &Wake) -> Result<Next, ApiError> {
-    let Some((company, change)) = store::longest_waiting(&core.pool).await? else {
+    let Some((company, change)) = store::next_in_turn(&core.pool).await? else {
         return Ok(Next::Interval);
     };
     let mut tx = system(company).begin(core).await?;

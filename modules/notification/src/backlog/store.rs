@@ -175,10 +175,15 @@ pub(super) async fn finish(tx: &mut CompanyTx, change: Change) -> Result<(), Api
     Ok(())
 }
 
-/// The change whose last portion is the oldest.
-pub(super) async fn longest_waiting(pool: &PgPool) -> Result<Option<(CompanyId, Change)>, ApiError> {
+/// Finds the change that has waited longest of those that no other process is making, and puts it at the end, so that one
+/// whose portion cannot be made holds up no other.
+pub(super) async fn next_in_turn(pool: &PgPool) -> Result<Option<(CompanyId, Change)>, ApiError> {
     let found = sqlx::query!(
-        "SELECT company_id, change, scope FROM notification.backlog_changes ORDER BY waits_since LIMIT 1"
+        "UPDATE notification.backlog_changes b SET waits_since = clock_timestamp()
+         FROM (SELECT company_id, change, scope FROM notification.backlog_changes
+               ORDER BY waits_since LIMIT 1 FOR UPDATE SKIP LOCKED) first
+         WHERE b.company_id = first.company_id AND b.change = first.change AND b.scope = first.scope
+         RETURNING b.company_id, b.change, b.scope"
     )
     .fetch_optional(pool)
     .await?;

@@ -1,6 +1,6 @@
 //! E-mail over SMTP: one recipient per mail.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ::mail::{MailSettings, Transport, is_address, with_crlf};
@@ -10,6 +10,7 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp;
 use lettre::{Address, Message};
 use service::{Turn, Turns};
+use tokio::time::Instant;
 
 use super::DeliveryId;
 use super::outcome::{self, Outcome};
@@ -29,6 +30,8 @@ const WAIT: Duration = Duration::from_secs(3);
 const TOTAL: Duration = Duration::from_secs(30);
 /// The wait of a mail that gets no connection; no attempt counts.
 const BUSY_PAUSE: Duration = Duration::from_secs(10);
+/// How long a server may turn connections away before attempts count, so that every mail comes to an end.
+const LONG_BUSY: Duration = Duration::from_hours(1);
 
 /// Sends mail.
 pub(crate) struct Mailer {
@@ -36,8 +39,8 @@ pub(crate) struct Mailer {
     from: Mailbox,
     domain: String,
     turns: Turns,
-    /// Whether the server took no mail when it was last tried.
-    is_down: AtomicBool,
+    /// Since when the server has taken no mail.
+    down_since: Mutex<Option<Instant>>,
 }
 
 impl Mailer {
@@ -49,7 +52,7 @@ impl Mailer {
         let transport = Transport::new(settings, MAX_IDLE)?;
         let turns = Turns::new(MAX_CONNECTIONS, MAX_CONNECTIONS_PER_COMPANY);
         let (from, domain) = (settings.from.clone(), settings.domain.clone());
-        Ok(Self { transport, from, domain, turns, is_down: AtomicBool::default() })
+        Ok(Self { transport, from, domain, turns, down_since: Mutex::default() })
     }
 
     /// Waits for the company's turn to use a connection; dropping the turn ends it.
@@ -84,8 +87,13 @@ impl Mailer {
         };
         match connection.send(mail).await {
             Ok(response) => {
-                self.is_down.store(false, Ordering::Relaxed);
-                Outcome::done(Some(u16::from(response.code())))
+                let status = u16::from(response.code());
+                if !matches!(status, 200..=299) {
+                    // A reply that asks for more is none to a whole mail.
+                    return Outcome::again(Some(status), "smtp_status");
+                }
+                *self.down_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                Outcome::done(Some(status))
             }
             Err(error) => self.failed(id, &error),
         }
@@ -94,18 +102,16 @@ impl Mailer {
     /// Classifies a connection that was not made. A transient status refuses the connection, whatever mail it is for.
     fn unconnected(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
         match error.status().map(u16::from) {
-            Some(400..=499) => self.busy(error),
+            status @ Some(400..=499) => turned_away(status, self.note_outage(error).elapsed()),
             _ => self.failed(id, error),
         }
     }
 
     /// Classifies a failed send: 4xx and missing responses are retried, 5xx is final. A refused login is the platform's
-    /// fault, not the receiver's, so it is retried and logged.
+    /// fault, not the receiver's, so it is retried and logged. 421 counts as well: many servers answer it to one recipient.
     fn failed(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
         let status = error.status().map(u16::from);
         match status {
-            // The server is about to close the connection (RFC 5321, section 3.8).
-            Some(421) => self.busy(error),
             Some(530 | 534 | 535 | 538) => {
                 tracing::error!(%id, status, "the mail server refused the platform's login");
                 Outcome::again(status, outcome::SMTP_LOGIN)
@@ -120,18 +126,15 @@ impl Mailer {
         }
     }
 
-    fn busy(&self, error: &smtp::Error) -> Outcome {
-        self.note_outage(error);
-        Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY)
-    }
-
-    /// Logs an outage of the mail server once, not for every mail.
-    fn note_outage(&self, error: &smtp::Error) {
-        if self.is_down.swap(true, Ordering::Relaxed) {
+    /// Logs an outage of the mail server once, not for every mail, and returns when it began.
+    fn note_outage(&self, error: &smtp::Error) -> Instant {
+        let mut down_since = self.down_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(since) = *down_since {
             tracing::debug!(%error, "the mail server still takes no mail");
-        } else {
-            tracing::warn!(%error, "the mail server takes no mail");
+            return since;
         }
+        tracing::warn!(%error, "the mail server takes no mail");
+        *down_since.insert(Instant::now())
     }
 
     fn mail(&self, id: DeliveryId, to: &str, payload: &MailPayload) -> Option<Message> {
@@ -148,6 +151,15 @@ impl Mailer {
             .header(ContentType::TEXT_PLAIN)
             .body(with_crlf(&payload.body))
             .ok()
+    }
+}
+
+/// The outcome of a mail that got no connection from a server that has taken no mail for this long.
+fn turned_away(status: Option<u16>, down: Duration) -> Outcome {
+    if down < LONG_BUSY {
+        Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY)
+    } else {
+        Outcome::again(status, outcome::SMTP_BUSY)
     }
 }
 
@@ -217,17 +229,34 @@ mod tests {
     async fn a_server_that_turns_mail_away_costs_no_attempt() {
         let server = SmtpReceiver::start().await;
         let mailer = mailer(&server);
-        for (step, code) in
-            [(Step::Connect, 421), (Step::Connect, 450), (Step::Hello, 421), (Step::Sender, 421)]
-        {
+        for (step, code) in [(Step::Connect, 421), (Step::Connect, 450), (Step::Hello, 421)] {
             server.answer(step, code, "later");
             let busy = Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY);
             assert_eq!(deliver(&mailer, 1, 1).await, busy, "{step:?} {code}");
             server.behave(step);
         }
         assert_eq!(deliver(&mailer, 1, 1).await, Outcome::done(Some(250)));
-        server.answer(Step::Recipient, 450, "later");
-        let verdict = deliver(&mailer, 1, 1).await.verdict;
-        assert_eq!(verdict, Verdict::Retry { asked: None }, "control: a refusal of one mail counts");
+        // One recipient of a server that takes other mail.
+        for (step, code) in
+            [(Step::Recipient, 450), (Step::Recipient, 421), (Step::Data, 421), (Step::Sender, 421)]
+        {
+            server.answer(step, code, "later");
+            let outcome = deliver(&mailer, 1, 1).await;
+            assert_eq!(outcome.verdict, Verdict::Retry { asked: None }, "{step:?} {code}: an attempt counts");
+            assert_eq!(outcome.status, Some(code), "{step:?}");
+            server.behave(step);
+        }
+        server.answer(Step::Mail, 354, "go on");
+        let outcome = deliver(&mailer, 1, 1).await;
+        assert_eq!(outcome.verdict, Verdict::Retry { asked: None }, "no reply to a whole mail");
+    }
+
+    #[test]
+    fn a_server_that_turns_every_mail_away_costs_attempts_after_an_hour() {
+        let just_below = LONG_BUSY.saturating_sub(Duration::from_millis(1));
+        assert_eq!(turned_away(Some(421), just_below), Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY));
+        let retry = Outcome::again(Some(421), outcome::SMTP_BUSY);
+        assert_eq!(turned_away(Some(421), LONG_BUSY), retry);
+        assert_eq!(retry.verdict, Verdict::Retry { asked: None });
     }
 }

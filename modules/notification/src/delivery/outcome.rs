@@ -81,7 +81,7 @@ pub const SMTP_TIMEOUT: &str = "smtp_timeout";
 #[must_use]
 pub fn is_the_platforms(class: &str) -> bool {
     const BROKEN: [&str; 2] = [Broken::Panic.as_str(), Broken::LeaseLost.as_str()];
-    const OWN: [&str; 10] = [
+    const OWN: [&str; 11] = [
         INTERNAL,
         MEMBER_LEFT,
         UNSUBSCRIBED,
@@ -89,6 +89,7 @@ pub fn is_the_platforms(class: &str) -> bool {
         AUTHZ_UNAVAILABLE,
         SECRET_UNAVAILABLE,
         SMTP_NOT_CONFIGURED,
+        SMTP_BUSY,
         SMTP_LOGIN,
         SMTP_CONNECTION,
         SMTP_TIMEOUT,

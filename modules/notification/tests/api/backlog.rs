@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Stub};
+use uuid::Uuid;
 
 use crate::support::{dispatch, start_with_receiver, until, webhook};
 
@@ -104,13 +105,36 @@ async fn a_dispatch_makes_very_many_deliveries_due() {
 }
 
 #[tokio::test]
-async fn the_same_change_asked_for_again_begins_anew_and_is_one_change() {
-    let (module, _, _) = backlog("").await;
-    // Neither channel delivers, so both requests leave the same deliveries to the worker.
-    module.execute("UPDATE notification.delivery_jobs SET lease_token = gen_random_uuid(), leased_until = now() + interval '1 h'".to_owned()).await;
-    module.execute("INSERT INTO notification.backlog_changes(company_id, change, scope, after_created_at, after_id) \
-        SELECT company_id, 'make_due', company_id, now() + interval '1 day', id FROM notification.channels LIMIT 1".to_owned()).await;
-    made(&module).await;
-    assert_eq!(dispatch(&module).await, (0, 1_210), "all are being delivered: nothing to do");
-    made(&module).await;
+async fn the_same_change_asked_for_twice_at_once_is_one_change() {
+    let (module, receiver, _) = backlog("").await;
+    // Another worker's, so they stay pending.
+    module.execute("UPDATE notification.delivery_jobs SET claim_group = 'elsewhere'".to_owned()).await;
+    for _ in 0..5 {
+        let later = "next_attempt_at = now() + interval '1 h', is_ready = false";
+        module.execute(format!("UPDATE notification.delivery_jobs SET {later}")).await;
+        let both = tokio::join!(dispatch(&module), dispatch(&module));
+        assert_eq!(both, ((1_210, 0), (1_210, 0)));
+        made(&module).await;
+        let due = "SELECT to_jsonb(count(*)) FROM notification.delivery_jobs WHERE is_ready AND next_attempt_at <= now()";
+        assert_eq!(module.database.rows(due.to_owned()).await, [json!(1_210)]);
+    }
+    assert!(receiver.requests().is_empty(), "control: none was delivered");
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_made_holds_up_no_other() {
+    let (module, _, [full, other]) = backlog("").await;
+    module
+        .execute(format!(
+            "ALTER TABLE notification.delivery_jobs ADD CHECK (channel_id <> '{other}' OR state <> 'dead'); \
+             INSERT INTO notification.backlog_changes(company_id, change, scope, after_created_at, after_id, waits_since) \
+             VALUES ('{}', 'give_up', '{other}', to_timestamp(0), '{}', to_timestamp(0))",
+            module.company,
+            Uuid::nil()
+        ))
+        .await;
+    let deleted = module.ask("DELETE", &format!("/channels/{full}"), None).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text);
+    let jobs = until(&module, |jobs| of(jobs, &full).all(|job| job["state"] == "dead")).await;
+    assert_eq!(of(&jobs, &other).filter(|job| job["state"] == "pending").count(), 10, "control");
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST, TRANSFER_ENCODING, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method, Response};
 use service::outbound::{
-    FailureKind, Host, MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, OutboundClient, OutboundConfig, OutboundLimits,
-    OutboundRequest,
+    FailureKind, Host, MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, MAX_ANSWER_HEADS, OutboundClient, OutboundConfig,
+    OutboundLimits, OutboundRequest,
 };
 use testkit::{Stub, TestAuthority};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -194,6 +194,47 @@ async fn a_head_has_its_limits_in_bytes_and_headers() {
 }
 
 #[tokio::test]
+async fn interim_heads_count_against_a_limit_of_their_own() {
+    let interim = "HTTP/1.1 102 Processing\r\n\r\n";
+    let last = "HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n";
+    for (heads, fits) in [
+        (3, true),
+        // Half of the limit: what is read along with the last head counts as well.
+        (MAX_ANSWER_HEADS / 2 / interim.len(), true),
+        (MAX_ANSWER_HEADS / interim.len() + 1, false),
+    ] {
+        let bytes = format!("{}{last}{}", interim.repeat(heads), "x".repeat(200_000));
+        let mut receiver = Receiver::at(answering(bytes.into()).await);
+        receiver.limits.answer_body = 300_000;
+        let answer = receiver.client().send(receiver.get("http://hooks.test/")).await;
+        let answer = answer.map(|answer| answer.body.len()).map_err(|error| error.kind());
+        assert_eq!(answer, if fits { Ok(200_000) } else { Err(FailureKind::TooLarge) }, "{heads} heads");
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_only_informs_is_left_at_the_limit() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let receiver = Receiver::at(listener.local_addr().expect("bound"));
+    let informing = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a connection");
+        assert!(socket.read(&mut [0; 4096]).await.expect("a request") > 0);
+        let heads = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1_000);
+        let mut sent = 0;
+        while sent < 256 << 20 && socket.write_all(heads.as_bytes()).await.is_ok() {
+            sent += heads.len();
+        }
+        sent
+    });
+    let request = receiver.get("http://hooks.test/").head_only();
+    let error = receiver.client().send(request).await.expect_err("no response");
+    assert_eq!(error.kind(), FailureKind::TooLarge, "{}", error.detail());
+    // The rest is what the sockets hold.
+    let sent = informing.await.expect("it ends");
+    assert!(sent < 32 << 20, "{sent} bytes");
+}
+
+#[tokio::test]
 async fn what_is_no_answer_is_told_apart() {
     for (bytes, kind) in [
         (&b"220 mail.test ESMTP\r\n"[..], FailureKind::Protocol),
@@ -243,6 +284,26 @@ async fn whoever_does_not_answer_costs_no_more_than_the_limits() {
         fail(&nobody, "https://hooks.test/"),
     );
     assert_eq!(<[FailureKind; 5]>::from(failures), [FailureKind::Timeout; 5]);
+}
+
+#[tokio::test]
+async fn a_head_just_before_the_limit_is_enough_however_long_its_body_takes() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let mut receiver = Receiver::at(listener.local_addr().expect("bound"));
+    receiver.limits.total = SHORT;
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::time::sleep(SHORT.mul_f32(0.75)).await;
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
+            socket.write_all(head).await.expect("sent");
+            open.push(socket);
+        }
+    });
+    let request = receiver.get("http://hooks.test/");
+    let answer = receiver.client().send(request.clone().head_only()).await.expect("a head");
+    assert_eq!(answer.status.as_u16(), 200);
+    assert_eq!(receiver.failure(request).await, FailureKind::Timeout, "control: the body is wanted");
 }
 
 #[tokio::test]
