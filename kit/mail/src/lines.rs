@@ -1,8 +1,9 @@
 //! A TCP connection that is read line by line, for STARTTLS.
 //!
 //! What a server sends before the TLS handshake could come from an attacker on the way, so nothing of it may count
-//! afterwards. lettre reads as much as there is, and takes what it has read for the replies to the commands inside TLS.
-//! Read line by line, whatever follows the reply to `STARTTLS` reaches the TLS handshake, which fails.
+//! afterwards. lettre reads whatever has arrived, and takes what is left for the replies to the commands inside TLS. This
+//! connection returns one line per read, so anything after the reply to `STARTTLS` goes to the TLS handshake, which
+//! then fails.
 
 use std::fmt;
 use std::io;

@@ -13,7 +13,7 @@ use lettre::transport::smtp;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
-use lettre::transport::smtp::response::Response;
+use lettre::transport::smtp::response::{Response, Severity};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -104,14 +104,16 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Sends one mail and returns the server's last reply. Has no time limit of its own; dropping it closes the
-    /// connection.
+    /// Sends one mail and returns the server's last reply: with another status than 2xx, the server did not take the mail.
+    /// Has no time limit of its own; dropping it closes the connection.
     ///
     /// # Errors
     /// The server refuses the mail or breaks off.
     pub async fn send(mut self, mail: &Message) -> Result<Response, smtp::Error> {
         let reply = self.connection.send(mail.envelope(), &mail.formatted()).await?;
-        Inner::keep(&self.pool, self.connection);
+        if reply.code().severity == Severity::PositiveCompletion {
+            Inner::keep(&self.pool, self.connection);
+        }
         Ok(reply)
     }
 }

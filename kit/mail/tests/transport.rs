@@ -91,6 +91,12 @@ async fn a_refused_mail_leaves_no_connection() {
     server.behave(Step::Recipient);
     transport.send(&mail_to("b@example.com")).await.expect("sent");
     assert_eq!(count(&server, "EHLO"), 2);
+    // A server that asks for more after a whole mail is out of step.
+    server.answer(Step::Mail, 354, "go on");
+    transport.send(&mail_to("b@example.com")).await.expect("a positive reply");
+    server.behave(Step::Mail);
+    transport.send(&mail_to("b@example.com")).await.expect("sent");
+    assert_eq!(count(&server, "EHLO"), 3);
 }
 
 /// An attacker on the way could add it, and every reply inside TLS would be taken for that to the next command.
@@ -120,8 +126,10 @@ async fn a_server_with_starttls_that_cannot_be_reached_is_an_error() {
     let url = format!("smtp://{}", free.local_addr().expect("bound"));
     drop(free);
     let authority = TestAuthority::new();
-    let error =
-        transport_of(&url, Some(&authority)).send(&mail_to("b@example.com")).await.expect_err("nobody");
+    let error = transport_of(&url, Some(&authority))
+        .send(&mail_to("b@example.com"))
+        .await
+        .expect_err("nothing listens there");
     assert!(error.status().is_none() && !error.is_timeout(), "{error}");
     assert!(format!("{error:?}").contains("Connection refused"), "{error:?}");
 }

@@ -121,7 +121,7 @@ impl SmtpReceiver {
         self.state().reactions.insert(step, Reaction::Answer(code, text.to_owned()));
     }
 
-    /// Sends these bytes at the step, whatever they are, and then goes on as if it had accepted.
+    /// From now on, sends these raw bytes at the step and then continues as if it had accepted.
     pub fn answer_raw(&self, step: Step, bytes: &str) {
         self.state().reactions.insert(step, Reaction::Raw(bytes.to_owned()));
     }

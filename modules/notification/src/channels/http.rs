@@ -55,8 +55,8 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     Ok(Data(channel))
 }
 
-/// Deletes a channel. Pending deliveries through it are given up, very many of them after the response; those in progress
-/// are finished.
+/// Deletes a channel. Pending deliveries through it are given up, those beyond the first thousand soon after the response;
+/// those in progress are finished.
 pub(crate) async fn delete(State(app): State<App>, permit: Permit) -> Result<Data<Channel>, ApiError> {
     let mut tx = permit.begin(&app.core).await?;
     let channel = store::delete(&mut tx, permit.path.id("channelId")?).await?.ok_or_else(unknown)?;

@@ -1,5 +1,5 @@
-//! Makes all pending jobs of the company due now; very many of them become due after the response. Usually nobody has to
-//! ask for this: jobs are created with their messages, and the worker delivers them.
+//! Makes all pending jobs of the company due now: the first thousand in the request, the others soon after the response.
+//! This is rarely needed: jobs are created with their messages, and the worker delivers them.
 
 use axum::extract::State;
 use serde::Serialize;

@@ -99,7 +99,7 @@ impl Mailer {
         }
     }
 
-    /// Classifies a connection that was not made. A transient status refuses the connection, whatever mail it is for.
+    /// Classifies a failure to connect. With a transient status the server refuses the connection, not this mail.
     fn unconnected(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
         match error.status().map(u16::from) {
             status @ Some(400..=499) => turned_away(status, self.note_outage(error).elapsed()),

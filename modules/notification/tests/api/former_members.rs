@@ -45,14 +45,7 @@ async fn mail_to_an_address_that_others_share_stays() {
             .await;
     }
 
-    let former = FormerMember {
-        seq: 1,
-        company_id: CompanyId::from(module.company),
-        member_id: MemberId::from(gone),
-        kc_sub: "gone".to_owned(),
-    };
-    let mut conn = module.database.owner_pool().acquire().await.expect("a connection");
-    let changed = Addresses::forget(&mut conn, &former).await.expect("forgotten");
+    let changed = forget(&module, gone).await;
     assert_eq!(changed, 4, "one mail and three subscriptions");
     let left = module
         .database
@@ -82,7 +75,7 @@ async fn mail_to_an_address_that_a_subscription_had_before_goes_too() {
     assert_eq!(former().await, [json!("desk@example.com"), json!("first@example.com")]);
     set(Value::Null).await;
     set(json!("third@example.com")).await;
-    // Somebody else's by now.
+    // By now, another member subscribes with this address.
     subscribe(&module, &mail, Uuid::now_v7(), "Desk@example.com").await;
     module
         .execute(format!(
@@ -95,14 +88,7 @@ async fn mail_to_an_address_that_a_subscription_had_before_goes_too() {
             module.company
         ))
         .await;
-    let former_member = FormerMember {
-        seq: 1,
-        company_id: CompanyId::from(module.company),
-        member_id: MemberId::from(gone),
-        kc_sub: "gone".to_owned(),
-    };
-    let mut conn = module.database.owner_pool().acquire().await.expect("a connection");
-    Addresses::forget(&mut conn, &former_member).await.expect("forgotten");
+    forget(&module, gone).await;
     let left = module
         .database
         .rows("SELECT to_jsonb(target) FROM notification.delivery_jobs ORDER BY target".to_owned())
@@ -119,4 +105,16 @@ async fn subscribe(module: &testkit::ModuleApi, channel: &str, member: Uuid, ema
             module.company
         ))
         .await;
+}
+
+/// Forgets this member; returns the number of changed rows.
+async fn forget(module: &testkit::ModuleApi, member: Uuid) -> u64 {
+    let former = FormerMember {
+        seq: 1,
+        company_id: CompanyId::from(module.company),
+        member_id: MemberId::from(member),
+        kc_sub: "gone".to_owned(),
+    };
+    let mut conn = module.database.owner_pool().acquire().await.expect("a connection");
+    Addresses::forget(&mut conn, &former).await.expect("forgotten")
 }

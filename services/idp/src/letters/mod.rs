@@ -79,6 +79,9 @@ pub(crate) enum SendError {
     /// Does not quote the server's response, which may name the receiver.
     #[error("the mail server did not accept the e-mail: {}", told(.0))]
     Server(#[from] smtp::Error),
+    /// The server asked for more after the whole e-mail.
+    #[error("the mail server did not accept the e-mail: status {0}")]
+    Unfinished(u16),
 }
 
 fn told(error: &smtp::Error) -> String {
@@ -94,6 +97,7 @@ impl SendError {
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Malformed(_) => false,
+            Self::Unfinished(_) => true,
             // A refused SMTP login is the platform's fault, not the receiver's.
             Self::Server(error) => {
                 let code = error.status().map(u16::from);
@@ -131,7 +135,9 @@ impl Mailer {
             .header(ContentType::TEXT_PLAIN)
             .body(mail::with_crlf(&letter.body))
             .map_err(|error| malformed(&error))?;
-        transport.send(&message).await?;
-        Ok(())
+        match u16::from(transport.send(&message).await?.code()) {
+            200..=299 => Ok(()),
+            status => Err(SendError::Unfinished(status)),
+        }
     }
 }

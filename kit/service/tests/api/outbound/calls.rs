@@ -294,6 +294,7 @@ async fn a_head_just_before_the_limit_is_enough_however_long_its_body_takes() {
     tokio::spawn(async move {
         let mut open = Vec::new();
         while let Ok((mut socket, _)) = listener.accept().await {
+            // The receiver takes this long to answer.
             tokio::time::sleep(SHORT.mul_f32(0.75)).await;
             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
             socket.write_all(head).await.expect("sent");
