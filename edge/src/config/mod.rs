@@ -390,7 +390,7 @@ fn least_rate(reader: &mut Reader<'_>) -> LeastRate {
     let bytes = reader.size(&MIN_RATE);
     LeastRate {
         bytes: u32::try_from(bytes).unwrap_or_else(|_| {
-            reader.refuse(MIN_RATE.name, "is more than 4 GiB a second");
+            reader.refuse(MIN_RATE.name, format!("{bytes} bytes are more than 4 GiB a second"));
             0
         }),
         grace: reader.duration(&MIN_RATE_GRACE),

@@ -140,7 +140,7 @@ impl OwnSettings for Settings {
 fn recount(reader: &mut Reader<'_>) -> Duration {
     let interval = reader.duration(&RECOUNT);
     if !(RECOUNT_MIN..=RECOUNT_MAX).contains(&interval) {
-        reader.refuse(RECOUNT.name, "is not between 1s and 1h");
+        reader.refuse(RECOUNT.name, format!("{interval:?} is not between 1s and 1h"));
     }
     interval
 }
@@ -175,7 +175,7 @@ fn claim_group(reader: &mut Reader<'_>) -> String {
 fn concurrency(reader: &mut Reader<'_>) -> usize {
     let number = reader.integer(&CONCURRENCY, 1);
     if number > MAX_CONCURRENCY {
-        reader.refuse(CONCURRENCY.name, format!("is more than {MAX_CONCURRENCY}"));
+        reader.refuse(CONCURRENCY.name, format!("{number} is more than {MAX_CONCURRENCY}"));
     }
     usize::try_from(number.min(MAX_CONCURRENCY)).unwrap_or(1)
 }

@@ -10,7 +10,7 @@ const SUPERADMINS: Variable = Variable::new(
     "PLATFORM_SUPERADMINS",
     Kind::List,
     None,
-    "User names or subjects who get platform-superadmin at a start that finds no holder; required at such a start",
+    "User names or subjects who get platform-superadmin at a start that finds no holder; required at such a start (`platform up` with the built-in provider sets it to admin)",
 );
 const IDENTITY_BASE_URL: Variable = Variable::new(
     "PLATFORM_IDENTITY_BASE_URL",

@@ -1,4 +1,5 @@
-//! The statements on a table of jobs, the same for every queue: make ready, claim under a lease, settle, age of the oldest.
+//! The statements on a table of jobs, the same for every queue: make ready, settle, age of the oldest; and
+//! [`JobTable::claim`].
 //!
 //! A table of jobs is `<schema>.<name>` of the service that runs them, with these columns besides its own:
 //!
@@ -10,7 +11,7 @@
 //! lease_token uuid, leased_until timestamptz, is_ready boolean NOT NULL DEFAULT false,
 //! CHECK ((state = 'pending') = (settled_at IS NULL)), CHECK ((lease_token IS NULL) = (leased_until IS NULL)),
 //! CHECK (state = 'pending' OR lease_token IS NULL), CHECK (state = 'pending' OR NOT is_ready)
-//! CREATE INDEX … ON …(claim_group, <key>, next_attempt_at) WHERE is_ready AND state = 'pending';
+//! CREATE INDEX … ON …(claim_group, <company>, <key>, next_attempt_at) WHERE is_ready AND state = 'pending';
 //! CREATE INDEX … ON …(claim_group, greatest(next_attempt_at, leased_until)) WHERE NOT is_ready AND state = 'pending';
 //! ```
 //!
@@ -23,19 +24,17 @@
 //! the next poll finds, and it leases, postpones and settles jobs without resetting `is_ready`. Tables that it writes
 //! therefore do not have the last `CHECK` yet, and statements compare state, time and lease besides.
 //!
-//! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. A claim goes from key to key,
-//! round after round, and takes the oldest ready jobs of each. A key with a long backlog costs the others nothing, and
-//! settled jobs are in no index that a claim reads. Jobs of one key are claimed in order; there is no order between
-//! keys. All jobs of a key belong to one company, whose keys together may hold only a share of a worker's room for
-//! waiting; where the key is the company, `<company>` names the same column.
+//! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. All jobs of a key belong to
+//! one company; where the key is the company, `<company>` names the same column, and its index is on it once. Companies
+//! come first: they take turns, whatever the number of their keys. Jobs of one key are claimed in order; there is no
+//! order between keys.
 //!
 //! All times are the database's. Every lease has a token; settling without the current token changes nothing.
 
 use std::time::Duration;
 
-use sqlx::postgres::PgRow;
 use sqlx::postgres::types::PgInterval;
-use sqlx::{AssertSqlSafe, FromRow, PgConnection, PgPool, Row};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::Settlement;
@@ -63,41 +62,6 @@ pub struct Kept {
     pub done_days: i32,
     /// Days for dead jobs.
     pub dead_days: i32,
-}
-
-/// What a worker is ready to take.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    /// Most jobs.
-    pub room: i64,
-    /// Keys that the claim examines, each at the cost of one or two index reads: a claim stays cheap however many keys
-    /// have ready jobs and may start none.
-    pub look: i64,
-    /// Most running jobs of one key.
-    pub per_key: i64,
-    /// Keys of the jobs running now.
-    pub keys: Vec<Uuid>,
-    /// How many jobs of each of these keys are running now.
-    pub running: Vec<i64>,
-    /// Companies that hold their share of the room for waiting; none of their jobs is taken.
-    pub full: Vec<Uuid>,
-    /// The key after which the round continues; `None` to start over.
-    pub after: Option<Uuid>,
-    /// How long the worker owns the jobs.
-    pub lease: Duration,
-    /// Attempts per job.
-    pub attempts: i32,
-}
-
-/// The result of a claim.
-#[derive(Debug)]
-pub struct Claimed<J> {
-    /// The jobs, each under a lease.
-    pub jobs: Vec<Leased<J>>,
-    /// Where the next claim continues.
-    pub after: Option<Uuid>,
-    /// Whether some keys were not examined although there was room.
-    pub is_partial: bool,
 }
 
 /// A job with its lease.
@@ -148,129 +112,6 @@ impl JobTable {
                 ORDER BY greatest(next_attempt_at, leased_until) LIMIT {READY_AT_ONCE} FOR UPDATE SKIP LOCKED))",
             self.table
         )
-    }
-
-    /// Takes ready jobs of the group under a new lease, in one statement. Skips jobs that another claim has locked.
-    ///
-    /// # Errors
-    /// The database is unavailable, or a column has the wrong type.
-    pub async fn claim<J>(&self, pool: &PgPool, group: &str, ask: &Ask) -> sqlx::Result<Claimed<J>>
-    where
-        J: for<'r> FromRow<'r, PgRow>,
-    {
-        let token = Uuid::new_v4();
-        let rows = sqlx::query(AssertSqlSafe(self.claim_sql()))
-            .bind(group)
-            .bind(ask.after)
-            .bind(ask.look)
-            .bind(&ask.keys)
-            .bind(&ask.running)
-            .bind(ask.per_key)
-            .bind(ask.room)
-            .bind(token)
-            .bind(interval(ask.lease))
-            .bind(ask.attempts)
-            .bind(&ask.full)
-            .fetch_all(pool)
-            .await?;
-        self.claimed(&rows, token, ask)
-    }
-
-    /// The statement of [`Self::claim`]. Parameters: group, key to continue after, keys to examine, keys and numbers of
-    /// running jobs, jobs per key, jobs, token, lease, attempts, full companies.
-    #[must_use]
-    pub fn claim_sql(&self) -> String {
-        let Self { table, key, company } = self;
-        // The first key with ready jobs after a given key, or the first of all: one index read each.
-        let next = |after: &str| {
-            let first = |and: &str| {
-                format!(
-                    "(SELECT j.{key} FROM {table} j WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' {and} \
-                     ORDER BY j.{key} LIMIT 1)"
-                )
-            };
-            format!("COALESCE({}, {})", first(&format!("AND j.{key} > {after}")), first(""))
-        };
-        let (start, following) = (next("$2"), next("keys.key"));
-        // The company of a key is read from its first job, and only when some company is full and the key is not.
-        let company = if company == key {
-            "keys.key".to_owned()
-        } else {
-            format!(
-                "(SELECT j.{company} FROM {table} j WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' \
-                 AND j.{key} = keys.key ORDER BY j.next_attempt_at LIMIT 1)"
-            )
-        };
-        // `OFFSET 0` keeps the planner from evaluating the next key once per use.
-        // With an array of ids the planner uses the primary key, however many ready jobs it expects; a join
-        // with a long backlog would read the whole table.
-        format!(
-            "WITH RECURSIVE keys(key, first, place) AS (
-               SELECT start.key, start.key, 1::bigint FROM (SELECT {start} AS key OFFSET 0) AS start WHERE start.key IS NOT NULL
-                UNION ALL
-               SELECT following.key, keys.first, keys.place + 1
-                 FROM keys CROSS JOIN LATERAL (SELECT {following} AS key OFFSET 0) AS following
-                WHERE keys.place < $3 AND following.key <> keys.first
-             ), due AS MATERIALIZED (
-               SELECT job.id, job.attempt_count, keys.place
-                 FROM keys LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy(key, jobs) ON busy.key = keys.key
-                CROSS JOIN LATERAL (
-                  SELECT j.id, j.attempt_count FROM {table} j
-                   WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' AND j.{key} = keys.key
-                     AND j.next_attempt_at <= now() AND (j.leased_until IS NULL OR j.leased_until < now())
-                   ORDER BY j.next_attempt_at
-                   LIMIT CASE WHEN busy.jobs >= $6::bigint THEN 0
-                              WHEN cardinality($11::uuid[]) > 0 AND {company} = ANY($11::uuid[]) THEN 0
-                              ELSE $6::bigint - COALESCE(busy.jobs, 0) END
-                     FOR UPDATE SKIP LOCKED) AS job
-                LIMIT $7
-             ), claimed AS (
-               UPDATE {table} AS j
-                  SET is_ready = false, lease_token = $8, leased_until = now() + $9::interval,
-                      attempt_count = LEAST(j.attempt_count + 1, $10)
-                WHERE j.id = ANY (ARRAY(SELECT due.id FROM due))
-               RETURNING j.*
-             )
-             SELECT claimed.*, due.attempt_count >= $10 AS claim_is_spent,
-                    looked.place AS claim_places, looked.key AS claim_last
-               FROM (SELECT keys.place, keys.key FROM keys ORDER BY keys.place DESC LIMIT 1) AS looked
-               LEFT JOIN (claimed JOIN due ON due.id = claimed.id) ON true
-              ORDER BY due.place"
-        )
-    }
-
-    /// Reads the rows: none when no key has ready jobs; otherwise the number of examined keys, in one row per job or
-    /// one row without a job.
-    fn claimed<J>(&self, rows: &[PgRow], token: Uuid, ask: &Ask) -> sqlx::Result<Claimed<J>>
-    where
-        J: for<'r> FromRow<'r, PgRow>,
-    {
-        let Some(last) = rows.last() else {
-            return Ok(Claimed { jobs: Vec::new(), after: None, is_partial: false });
-        };
-        let mut jobs = Vec::with_capacity(rows.len());
-        for row in rows {
-            if let Some(id) = row.try_get::<Option<Uuid>, _>("id")? {
-                let attempt: i32 = row.try_get("attempt_count")?;
-                let lease = Lease {
-                    id,
-                    token,
-                    key: row.try_get(self.key)?,
-                    company: row.try_get(self.company)?,
-                    attempt: usize::try_from(attempt).unwrap_or_default(),
-                    is_spent: row.try_get("claim_is_spent")?,
-                };
-                jobs.push(Leased { lease, job: J::from_row(row)? });
-            }
-        }
-        let is_full = i64::try_from(jobs.len()).is_ok_and(|taken| taken >= ask.room);
-        let after = match jobs.last() {
-            // The claim examined the keys after this one, but took nothing from them for lack of room.
-            Some(job) if is_full => job.lease.key,
-            _ => last.try_get("claim_last")?,
-        };
-        let is_partial = !is_full && last.try_get::<i64, _>("claim_places")? >= ask.look;
-        Ok(Claimed { jobs, after: Some(after), is_partial })
     }
 
     /// Stores the outcome of an attempt. False when the lease was lost to another claim or the job is settled: nothing
@@ -352,7 +193,7 @@ impl JobTable {
     }
 }
 
-fn interval(duration: Duration) -> PgInterval {
+pub(super) fn interval(duration: Duration) -> PgInterval {
     let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     PgInterval { months: 0, days: 0, microseconds }
 }

@@ -3,8 +3,9 @@
 //! ```text
 //! Core::start makes Workers -> the service registers its loops and queues -> service::serve awaits their end
 //! every.rs   runs a step repeatedly                     queue.rs   claims, runs and settles jobs
-//! ladder.rs  when a failed job is retried               jobs.rs    the SQL of job tables: claim, settle, sweep, …
-//! slots.rs  which jobs run concurrently               together.rs  settles several completed jobs at a time
+//! ladder.rs  when a failed job is retried               claim.rs   which ready jobs come next: companies in turn
+//! slots.rs   which jobs run concurrently                jobs.rs    the other SQL of job tables: settle, sweep, …
+//!                                                       together.rs  settles several completed jobs at a time
 //! ```
 //!
 //! Workers have their own pool, so workers and requests never wait for each other's connections. A stop ends a worker
@@ -13,6 +14,7 @@
 //!
 //! A panic in a step or a job is logged and counted, and its worker continues.
 
+mod claim;
 mod every;
 pub mod jobs;
 mod ladder;
@@ -29,8 +31,9 @@ use tokio_util::task::TaskTracker;
 use crate::config::DatabaseConfig;
 use crate::db::PoolGauges;
 
+pub use claim::{Ask, Claimed, Position};
 pub use every::{Next, Pace, Step};
-pub use jobs::{Ask, Claimed, JobTable, Kept, Lease, Leased};
+pub use jobs::{JobTable, Kept, Lease, Leased};
 pub use ladder::{Ladder, MAX_ATTEMPTS};
 pub use queue::{Attempted, Broken, Ended, Queue, QueueConfig, Settlement, Verdict, Wake, Worked};
 

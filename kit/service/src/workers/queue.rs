@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::meter::QueueMeter;
 use super::slots::{Busy, Owner, Slots};
 use super::together::Together;
-use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
+use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Position, Workers};
 use crate::panics::caught;
 
 /// How often the age of the oldest job is read: a typical scrape interval.
@@ -229,7 +229,7 @@ impl Workers {
             jobs: JoinSet::new(),
             slots,
             ready_at: None,
-            after: None,
+            position: Position::default(),
             may_look_wide_at: None,
             is_unexamined: false,
             is_failing: false,
@@ -263,8 +263,8 @@ struct QueueWorker<Q: Queue> {
     slots: Slots,
     /// When due jobs are next made ready; `None` for at once.
     ready_at: Option<Instant>,
-    /// The key after which the next claim continues.
-    after: Option<Uuid>,
+    /// Where the last claim ended.
+    position: Position,
     /// When claims may again examine more keys than usual.
     may_look_wide_at: Option<Instant>,
     /// Whether the last claim found nothing and left keys unexamined because a wide claim was not allowed yet.
@@ -375,7 +375,7 @@ impl<Q: Queue> QueueWorker<Q> {
             match self.common.queue.claim(&ask).await {
                 Ok(claimed) => {
                     self.is_failing = false;
-                    self.after = claimed.after;
+                    self.position = claimed.position;
                     self.common.meter.claimed(claimed.jobs.len().try_into().unwrap_or(u64::MAX));
                     let is_full = i64::try_from(claimed.jobs.len()).is_ok_and(|taken| taken >= ask.room);
                     let (is_partial, is_empty) = (claimed.is_partial, claimed.jobs.is_empty());
@@ -413,7 +413,7 @@ impl<Q: Queue> QueueWorker<Q> {
             keys,
             running,
             full,
-            after: self.after,
+            position: self.position.clone(),
             lease: config.lease,
             attempts: i32::try_from(config.ladder.attempts()).unwrap_or(i32::MAX),
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use service::workers::{
-    Ask, Attempted, Broken, Claimed, Ended, JobTable, Kept, Ladder, Lease, Leased, Queue, QueueConfig,
-    Settlement, Verdict, Worked,
+    Ask, Attempted, Broken, Claimed, Ended, JobTable, Kept, Ladder, Lease, Leased, Position, Queue,
+    QueueConfig, Settlement, Verdict, Worked,
 };
 use sqlx::{AssertSqlSafe, FromRow, PgPool};
 use testkit::TestDatabase;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::workers::{NEVER, PATIENCE, Running, soon, value};
 
 pub(crate) const JOBS: JobTable = JobTable { table: "org.jobs", key: "tenant", company: "company" };
+mod companies;
 mod ready;
 
 const GROUP: &str = "default";
@@ -38,7 +39,7 @@ pub(crate) async fn make_table(database: &TestDatabase) -> PgPool {
           CHECK ((lease_token IS NULL) = (leased_until IS NULL)),
           CHECK (state = 'pending' OR lease_token IS NULL),
           CONSTRAINT jobs_are_ready CHECK (state = 'pending' OR NOT is_ready));
-        CREATE INDEX jobs_ready ON org.jobs(claim_group, tenant, next_attempt_at) WHERE is_ready AND state = 'pending';
+        CREATE INDEX jobs_ready ON org.jobs(claim_group, company, tenant, next_attempt_at) WHERE is_ready AND state = 'pending';
         CREATE INDEX jobs_waiting ON org.jobs(claim_group, greatest(next_attempt_at, leased_until))
           WHERE NOT is_ready AND state = 'pending';
         GRANT SELECT, INSERT, UPDATE ON org.jobs TO platform_org";
@@ -216,7 +217,7 @@ fn ask(room: i64, per_key: i64) -> Ask {
         keys: Vec::new(),
         running: Vec::new(),
         full: Vec::new(),
-        after: None,
+        position: Position::default(),
         lease: LEASE,
         attempts: 3,
     }
@@ -366,7 +367,7 @@ async fn claims_go_from_key_to_key() {
         let claimed = claim(&world.doing.pool, &ask).await;
         assert_eq!(claimed.jobs.len(), 20);
         seen.extend(claimed.jobs.iter().map(|job| job.lease.key));
-        ask.after = claimed.after;
+        ask.position = claimed.position;
     }
     assert_eq!(seen.len(), 200, "no key has a second turn before each has had its first");
     // The round starts over.
@@ -395,61 +396,6 @@ async fn running_jobs_count_against_their_key_and_within_a_key_the_oldest_comes_
     let claimed = claim(&world.doing.pool, &ask(10, 3)).await;
     let ids: Vec<_> = claimed.jobs.iter().map(|job| job.lease.id).collect();
     assert_eq!(ids, [of_one[0], of_two]);
-    world.service.end().await;
-}
-
-/// Makes these keys a company's.
-async fn belong(owner: &PgPool, company: Uuid, tenants: &[Uuid]) {
-    let sql = "UPDATE org.jobs SET company = $1 WHERE tenant = ANY($2)";
-    sqlx::query(sql).bind(company).bind(tenants).execute(owner).await.expect("their company");
-}
-
-#[tokio::test]
-async fn a_claim_takes_no_job_of_a_full_company() {
-    let world = World::make().await;
-    let keys: Vec<Uuid> = (1..=4).map(Uuid::from_u128).collect();
-    let mut jobs = Vec::new();
-    for key in &keys {
-        jobs.push(add(&world.owner, *key, "done", "0 s").await);
-    }
-    let (one, two) = (Uuid::from_u128(10), Uuid::from_u128(20));
-    belong(&world.owner, one, &[keys[0], keys[2]]).await;
-    belong(&world.owner, two, &[keys[1], keys[3]]).await;
-    let without = async |full: Vec<Uuid>, last: Uuid| {
-        let claimed = claim(&world.doing.pool, &Ask { full, ..ask(10, 4) }).await;
-        assert_eq!(claimed.after, Some(last), "every key with ready jobs was examined");
-        claimed.jobs.iter().map(|job| (job.lease.id, job.lease.company)).collect::<Vec<_>>()
-    };
-    assert!(without(vec![two, one], keys[3]).await.is_empty());
-    assert_eq!(without(vec![one, Uuid::from_u128(30)], keys[3]).await, [(jobs[1], two), (jobs[3], two)]);
-    assert_eq!(without(Vec::new(), keys[2]).await, [(jobs[0], one), (jobs[2], one)], "control");
-    let tenants = JobTable { company: "tenant", ..JOBS };
-    for key in &keys {
-        add(&world.owner, *key, "done", "0 s").await;
-    }
-    let asked = Ask { full: keys[1..].to_vec(), ..ask(10, 4) };
-    let claimed: Claimed<Job> = tenants.claim(&world.doing.pool, GROUP, &asked).await.expect("a claim");
-    let taken: Vec<_> = claimed.jobs.iter().map(|job| (job.lease.key, job.lease.company)).collect();
-    assert_eq!(taken, [(keys[0], keys[0])], "where the key is the company");
-    world.service.end().await;
-}
-
-#[tokio::test]
-async fn keys_that_may_start_no_job_are_passed_in_bounded_steps() {
-    let world = World::make().await;
-    let company = Uuid::from_u128(10);
-    let ready = "INSERT INTO org.jobs(id, tenant, company, what, is_ready) \
-                 SELECT gen_random_uuid(), md5(n::text)::uuid, $3, 'done', true FROM generate_series($1::int, $2::int) n";
-    let add_keys = async |from: i32, to: i32| {
-        let added = sqlx::query(ready).bind(from).bind(to).bind(company);
-        added.execute(&world.owner).await.expect("ready jobs");
-    };
-    let full = Ask { full: vec![company], ..ask(4, 4) };
-    add_keys(1, 63).await;
-    assert!(!claim(&world.doing.pool, &full).await.is_partial, "63 keys are one step");
-    add_keys(64, 300).await;
-    let claimed = claim(&world.doing.pool, &full).await;
-    assert!(claimed.is_partial && claimed.jobs.is_empty(), "300 keys are more than one");
     world.service.end().await;
 }
 
@@ -496,7 +442,7 @@ async fn claims_at_once_never_take_the_same_job() {
                 if free == 0 {
                     return taken;
                 }
-                ask.after = claimed.after;
+                ask.position = claimed.position;
             }
         }));
     }
@@ -596,7 +542,7 @@ impl Queue for Flaky {
             1 => vec![Leased { lease, job: () }],
             _ => Vec::new(),
         };
-        Ok(Claimed { jobs, after: None, is_partial: false })
+        Ok(Claimed { jobs, position: Position::default(), is_partial: false })
     }
 
     async fn work(&self, _: &Leased<()>) -> Worked<()> {

@@ -281,8 +281,7 @@ async fn the_backlog_of_a_full_company_costs_a_claim_nothing() {
         "a claim of 16 of 1,000 jobs: {} blocks, {} ms; with {waiting} older ones of a full company: {} blocks, {} ms",
         alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
     ));
-    // Two reads of three or four blocks each for a key that is passed.
-    assert!(beside.blocks <= 2 * alone.blocks + 20 * 8, "{beside:?} after {alone:?}");
+    assert!(beside.blocks <= 2 * alone.blocks, "{beside:?} after {alone:?}");
     assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
 }
 
@@ -324,8 +323,11 @@ struct Cost {
 /// The cost of one claim of sixteen jobs, without its effect, with the generic plan, as after the first few claims of a
 /// connection; `running` holds the keys and numbers of running jobs, `full` the full companies. The plan is printed for a large table.
 async fn explain(owner: &PgPool, running: &str, full: &str) -> Cost {
-    let types = "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int, uuid[]";
-    let values = format!("'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100, '{full}'");
+    let types =
+        "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int, uuid[], uuid[], uuid[]";
+    let values = format!(
+        "'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100, '{full}', '{{}}', '{{}}'"
+    );
     explain_statement(owner, types, &JOBS.claim_sql(), &values).await
 }
 

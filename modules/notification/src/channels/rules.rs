@@ -21,7 +21,7 @@ pub const MAX_KEY: usize = 64;
 const MAX_LABEL: usize = 100;
 /// The rule for webhook targets. Every refusal has the same text, so that none reveals what an address leads to.
 const TARGET_RULE: &str = "a webhook's target is an https:// URL (http:// where the operator allows it) without user \
-                           name, password and fragment, at a public address";
+                           name, password and fragment, at a public address and a port that is not the platform's";
 
 contract::words! {
     /// How messages of a channel reach people.

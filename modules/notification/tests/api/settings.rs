@@ -55,7 +55,7 @@ async fn every_bad_value_is_refused_by_its_name() {
         (vec![("PLATFORM_NOTIFICATION_CONCURRENCY", "0")], "PLATFORM_NOTIFICATION_CONCURRENCY: \"0\" is not"),
         (
             vec![("PLATFORM_NOTIFICATION_CONCURRENCY", "1025")],
-            "PLATFORM_NOTIFICATION_CONCURRENCY: is more than 1024",
+            "PLATFORM_NOTIFICATION_CONCURRENCY: 1025 is more than 1024",
         ),
         (
             vec![("PLATFORM_NOTIFICATION_CLAIM_GROUP", "a b")],
@@ -71,7 +71,7 @@ async fn every_bad_value_is_refused_by_its_name() {
         ),
         (
             vec![("PLATFORM_NOTIFICATION_RECOUNT_INTERVAL", "999ms")],
-            "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL: ",
+            "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL: 999ms is not between",
         ),
         (
             vec![("PLATFORM_NOTIFICATION_MAIL_FROM", "nobody")],
