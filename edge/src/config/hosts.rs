@@ -55,7 +55,7 @@ impl OwnHosts {
     pub(super) fn read(reader: &mut Reader<'_>, offset: u16, origins: &[String]) -> Self {
         let domain = domain(reader, offset);
         let authority =
-            domain.parse::<Authority>().ok().filter(|authority| !authority.as_str().contains('@'));
+            domain.parse::<Authority>().ok().filter(|authority| super::host_and_port(authority).is_some());
         let header = HeaderValue::try_from(&domain).ok();
         let (Some(authority), Some(header)) = (authority, header) else {
             reader.refuse(

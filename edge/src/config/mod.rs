@@ -232,7 +232,7 @@ fn web_origin(text: &str) -> Option<String> {
     let uri: http::Uri = text.parse().ok()?;
     let bare = uri.path_and_query().is_none_or(|path| path.as_str() == "/");
     let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"))?;
-    let authority = uri.authority().filter(|authority| bare && !authority.as_str().contains('@'))?;
+    let authority = uri.authority().filter(|authority| bare && host_and_port(authority).is_some())?;
     Some(format!("{scheme}://{}", authority.as_str().to_ascii_lowercase()))
 }
 
@@ -307,7 +307,7 @@ fn module_host(text: &str) -> Option<ModuleHost> {
     (!host.is_empty()).then(|| ModuleHost { speaks, host: host.to_owned(), port })
 }
 
-/// The host of an upstream's address and its port, if it gives one. `None` for a port that is not from 1 to 65535, and for
+/// The host of an address and its port, if it gives one. `None` for a port that is not from 1 to 65535, and for
 /// user information before the host.
 fn host_and_port(authority: &http::uri::Authority) -> Option<(&str, Option<u16>)> {
     let host = authority.host();
@@ -529,9 +529,13 @@ mod tests {
             ("PLATFORM_DOMAIN", "a b"),
             ("PLATFORM_DOMAIN", "https://a.example"),
             ("PLATFORM_DOMAIN", "u@a.example"),
+            ("PLATFORM_DOMAIN", "a.example:0"),
+            ("PLATFORM_DOMAIN", "a.example:65536"),
             ("PLATFORM_GATEWAY_STRICT_HOST", "yes"),
             ("PLATFORM_EXTRA_ORIGINS", "https://a.example/path"),
             ("PLATFORM_EXTRA_ORIGINS", "a.example"),
+            ("PLATFORM_EXTRA_ORIGINS", "https://a.example:0"),
+            ("PLATFORM_EXTRA_ORIGINS", "https://a.example:65536"),
             ("PLATFORM_TRUSTED_PROXIES", "10.0.0.0/33"),
             ("PLATFORM_TRUSTED_PROXIES", "10.0.0.1/8"),
             ("PLATFORM_PROXY_PROTOCOL", "balancer"),
