@@ -12,4 +12,4 @@ pub use address::{MAX_ADDRESS, is_address};
 pub use server::{Security, SmtpUrl};
 pub use settings::{MailSettings, VARIABLES};
 pub use subject::subject;
-pub use transport::{Connection, Transport, with_crlf};
+pub use transport::{Connection, Reply, Transport, with_crlf};

@@ -12,6 +12,7 @@ use lettre::Message;
 use lettre::transport::smtp;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
+use lettre::transport::smtp::commands::{Data, Mail, Noop, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::response::{Response, Severity};
 use tokio::net::TcpStream;
@@ -92,7 +93,7 @@ impl Transport {
     ///
     /// # Errors
     /// As [`Self::connection`] and [`Connection::send`].
-    pub async fn send(&self, mail: &Message) -> Result<Response, smtp::Error> {
+    pub async fn send(&self, mail: &Message) -> Result<Reply, smtp::Error> {
         self.connection().await?.send(mail).await
     }
 }
@@ -103,18 +104,66 @@ pub struct Connection {
     pool: Arc<Inner>,
 }
 
+/// The mail server's last reply to a mail that it did not refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The status, 200 to 399.
+    pub status: u16,
+    /// Whether the server took the mail. Otherwise the reply was none to its command, such as 250 to `DATA`: the server
+    /// is out of step, and its connection is closed.
+    pub is_taken: bool,
+}
+
 impl Connection {
-    /// Sends one mail and returns the server's last reply: with another status than 2xx, the server did not take the mail.
-    /// Has no time limit of its own; dropping it closes the connection.
+    /// Sends one mail, whose head and body are ASCII, and returns the server's last reply. Has no time limit of its own;
+    /// dropping it closes the connection.
     ///
     /// # Errors
     /// The server refuses the mail or breaks off.
-    pub async fn send(mut self, mail: &Message) -> Result<Response, smtp::Error> {
-        let reply = self.connection.send(mail.envelope(), &mail.formatted()).await?;
-        if reply.code().severity == Severity::PositiveCompletion {
-            Inner::keep(&self.pool, self.connection);
+    pub async fn send(mut self, mail: &Message) -> Result<Reply, smtp::Error> {
+        match deliver(&mut self.connection, mail).await {
+            Ok(last) => {
+                if last.is_taken {
+                    Inner::keep(&self.pool, self.connection);
+                }
+                Ok(last)
+            }
+            Err(error) => {
+                self.connection.abort().await;
+                Err(error)
+            }
         }
-        Ok(reply)
+    }
+}
+
+/// Sends the commands of one mail. Unlike lettre's own, it ends at a reply that is positive but none to its command.
+async fn deliver(connection: &mut AsyncSmtpConnection, mail: &Message) -> Result<Reply, smtp::Error> {
+    let envelope = mail.envelope();
+    let sender = connection.command(Mail::new(envelope.from().cloned(), Vec::new())).await?;
+    if !completes(&sender) {
+        return Ok(Reply::out_of_step(&sender));
+    }
+    for to in envelope.to() {
+        let recipient = connection.command(Rcpt::new(to.clone(), Vec::new())).await?;
+        if !completes(&recipient) {
+            return Ok(Reply::out_of_step(&recipient));
+        }
+    }
+    let data = connection.command(Data).await?;
+    if data.code().severity != Severity::PositiveIntermediate {
+        return Ok(Reply::out_of_step(&data));
+    }
+    let last = connection.message(&mail.formatted()).await?;
+    Ok(Reply { is_taken: completes(&last), ..Reply::out_of_step(&last) })
+}
+
+fn completes(reply: &Response) -> bool {
+    reply.code().severity == Severity::PositiveCompletion
+}
+
+impl Reply {
+    fn out_of_step(reply: &Response) -> Self {
+        Self { status: reply.code().into(), is_taken: false }
     }
 }
 
@@ -128,7 +177,7 @@ impl Inner {
         loop {
             let (mut connection, since) = self.state().idle.pop()?;
             let works = since.elapsed() < IDLE
-                && timeout(REPLY, connection.test_connected()).await.is_ok_and(|works| works);
+                && timeout(REPLY, works(&mut connection)).await.is_ok_and(|works| works);
             if works {
                 return Some(connection);
             }
@@ -168,6 +217,11 @@ impl Inner {
             tokio::spawn(close_idle(Arc::downgrade(this)));
         }
     }
+}
+
+/// Whether the server still answers, and in step.
+async fn works(connection: &mut AsyncSmtpConnection) -> bool {
+    connection.command(Noop).await.is_ok_and(|reply| completes(&reply))
 }
 
 /// Closes connections that stay idle, until there are none.

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use lettre::Message;
-use mail::{MailSettings, SmtpUrl, Transport};
+use mail::{MailSettings, Reply, SmtpUrl, Transport};
 use testkit::{SmtpReceiver, Step, TestAuthority};
 
 /// Longest wait for the server.
@@ -91,12 +91,33 @@ async fn a_refused_mail_leaves_no_connection() {
     server.behave(Step::Recipient);
     transport.send(&mail_to("b@example.com")).await.expect("sent");
     assert_eq!(count(&server, "EHLO"), 2);
-    // A server that asks for more after a whole mail is out of step.
-    server.answer(Step::Mail, 354, "go on");
-    transport.send(&mail_to("b@example.com")).await.expect("a positive reply");
-    server.behave(Step::Mail);
-    transport.send(&mail_to("b@example.com")).await.expect("sent");
-    assert_eq!(count(&server, "EHLO"), 3);
+}
+
+#[tokio::test]
+async fn a_positive_reply_that_is_none_to_its_command_ends_the_connection_without_the_mail() {
+    let server = SmtpReceiver::start().await;
+    let transport = transport(&server);
+    for (step, status) in [
+        (Step::Sender, 354),
+        (Step::Recipient, 354),
+        (Step::Recipient, 300),
+        (Step::Data, 250),
+        (Step::Data, 220),
+        (Step::Mail, 354),
+    ] {
+        transport.send(&mail_to("b@example.com")).await.expect("sent");
+        let (connections, mails) = (count(&server, "EHLO"), server.mails().len());
+        server.answer(step, status, "word");
+        let reply = transport.send(&mail_to("c@example.com")).await.expect("a positive reply");
+        assert_eq!(reply, Reply { status, is_taken: false }, "{step:?}");
+        // This server keeps every mail whose text it gets, whatever it replies.
+        let sent = usize::from(step == Step::Mail);
+        assert_eq!(server.mails().len(), mails + sent, "{step:?} {status}");
+        server.behave(step);
+        let reply = transport.send(&mail_to("b@example.com")).await.expect("sent");
+        assert!(reply.is_taken, "{step:?} {status}");
+        assert_eq!(count(&server, "EHLO"), connections + 1, "{step:?} {status}: a new connection");
+    }
 }
 
 /// An attacker on the way could add it, and every reply inside TLS would be taken for that to the next command.

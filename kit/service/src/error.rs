@@ -73,7 +73,7 @@ pub enum ApiError {
         details: Value,
     },
     /// 503: a dependency of this response is unavailable.
-    #[error("{dependency} cannot answer")]
+    #[error("{}", unavailable(.dependency))]
     Unavailable {
         /// The dependency: `postgres`, `authz`, `org`, `idp`, …
         dependency: Cow<'static, str>,
@@ -204,6 +204,17 @@ impl From<contract::words::UnknownWord> for ApiError {
     /// The tables hold only the program's own words, so an unknown one is a bug.
     fn from(unknown: contract::words::UnknownWord) -> Self {
         Self::internal(unknown)
+    }
+}
+
+/// The dependency that 503 names when the time for the request ran out.
+pub(crate) const REQUEST_BUDGET: &str = "request_budget";
+
+/// What a person reads of a dependency that is unavailable. One of them is the request's own time limit.
+fn unavailable(dependency: &str) -> String {
+    match dependency {
+        REQUEST_BUDGET => "the time for the request ran out".to_owned(),
+        _ => format!("{dependency} cannot answer"),
     }
 }
 

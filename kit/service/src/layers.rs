@@ -16,6 +16,7 @@ use telemetry::traces::context;
 use telemetry::{HttpMeter, Scope, Tracer, UNMATCHED};
 
 use crate::account::Account;
+use crate::error::REQUEST_BUDGET;
 use crate::panics::caught;
 use crate::{ApiError, Core, budget, contention};
 
@@ -111,6 +112,6 @@ async fn limit(limits: Limits, mut request: Request, next: Next) -> Response {
         Some(Ok(response)) => response,
         // A panic in a handler affects its own request only.
         Some(Err(panic)) => ApiError::internal(panic).into_response(),
-        None => ApiError::unavailable("request_budget").into_response(),
+        None => ApiError::unavailable(REQUEST_BUDGET).into_response(),
     }
 }

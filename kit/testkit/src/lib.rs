@@ -50,6 +50,7 @@ pub mod smtp;
 pub mod stub;
 pub mod tls;
 pub mod tokens;
+mod wait;
 
 use contract::Settings;
 
@@ -64,6 +65,7 @@ pub use smtp::{Mail, SmtpReceiver, Step};
 pub use stub::{Recorded, Stub};
 pub use tls::TestAuthority;
 pub use tokens::{TokenBuilder, TokenIssuer};
+pub use wait::until;
 
 /// The services' credential in tests.
 pub const SERVICE: &str = "the-credential-of-the-services";

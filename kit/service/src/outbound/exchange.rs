@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Target;
 use super::error::{FailureKind, OutboundError};
-use super::heads::{HeadsLimit, HeadsTooLarge, Limited};
+use super::limited::{Limited, ReadLimit, TooMuch};
 
 /// Largest response head, in bytes: twice what common servers send at most.
 pub const MAX_ANSWER_HEAD: usize = 16 << 10;
@@ -185,11 +185,12 @@ where
     let message = request.build()?;
     let mut builder = http1::Builder::new();
     builder.max_headers(MAX_ANSWER_HEADERS).max_header_size(MAX_ANSWER_HEAD).max_buf_size(MAX_ANSWER_HEAD);
-    let heads = HeadsLimit::new(MAX_ANSWER_HEADS);
+    let heads = ReadLimit::new(MAX_ANSWER_HEADS);
     let stream = TokioIo::new(Limited { stream, limit: heads.clone() });
     let (mut sender, connection) = builder.handshake(stream).await.map_err(|error| failed(&error))?;
     let mut answer = pin!(async move {
         let response = sender.send_request(message).await.map_err(|error| failed(&error))?;
+        // The response's own head has arrived.
         heads.lift();
         let (parts, body) = response.into_parts();
         let (body, is_whole) = if request.asks_for_the_head {
@@ -241,7 +242,7 @@ fn failed(error: &hyper::Error) -> OutboundError {
     let mut cause = error.source();
     while let Some(inner) = cause {
         let io = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if io.is_some_and(<dyn Error + Send + Sync>::is::<HeadsTooLarge>) {
+        if io.is_some_and(<dyn Error + Send + Sync>::is::<TooMuch>) {
             kind = FailureKind::TooLarge;
         }
         // Writing to a string cannot fail.

@@ -18,7 +18,7 @@
 mod config;
 mod error;
 mod exchange;
-mod heads;
+mod limited;
 mod network;
 mod ranges;
 mod target;
@@ -40,8 +40,12 @@ pub use exchange::{MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, MAX_ANSWER_HEADS, Outbou
 pub use network::{Network, Pending, SystemNetwork};
 pub use target::{Host, MAX_URL, Target};
 
+use limited::{Limited, ReadLimit};
 use ranges::Standing;
 
+/// Most bytes that are read from a connection besides the body: the heads, a TLS handshake with a long chain of
+/// certificates, the session tickets that servers send, and the framing of records and chunks.
+pub const MAX_BESIDE_BODY: usize = 256 << 10;
 /// Most addresses of one name that are tried, all within one connect timeout.
 const MAX_DIALLED: usize = 4;
 
@@ -172,6 +176,8 @@ impl OutboundClient {
         let target = &request.target;
         let limits = self.0.limits;
         let stream = self.connect_for(&request.tenant, target.host(), target.port()).await?;
+        let limit = ReadLimit::new(MAX_BESIDE_BODY.saturating_add(limits.answer_body));
+        let stream = Limited { stream, limit };
         if target.is_tls() {
             let handshake = tls::handshake(&self.0.http_tls, stream, target.host());
             let stream = within(limits.connect, handshake).await?;

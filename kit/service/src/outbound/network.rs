@@ -15,6 +15,9 @@ use crate::fair_share::Turns;
 const MAX_LOOKUPS: usize = 128;
 /// Most of them for one tenant. The names of one whose servers never answer must not hold up another's.
 const MAX_LOOKUPS_PER_TENANT: usize = MAX_LOOKUPS / 8;
+/// Most concurrent look-ups beside those, one for each tenant: a tenant whose names are answered goes on with one at a
+/// time, however many other tenants' names are not.
+const MAX_SINGLE_LOOKUPS: usize = MAX_LOOKUPS;
 
 /// A boxed future of an I/O result.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
@@ -38,6 +41,7 @@ pub trait Network: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct SystemNetwork {
     lookups: Turns,
+    singles: Turns,
     look_up: LookUp,
 }
 
@@ -46,7 +50,8 @@ type LookUp = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 impl SystemNetwork {
     fn with(look_up: LookUp) -> Self {
-        Self { lookups: Turns::new(MAX_LOOKUPS, MAX_LOOKUPS_PER_TENANT), look_up }
+        let lookups = Turns::new(MAX_LOOKUPS, MAX_LOOKUPS_PER_TENANT);
+        Self { lookups, singles: Turns::new(MAX_SINGLE_LOOKUPS, 1), look_up }
     }
 }
 
@@ -59,7 +64,12 @@ impl Default for SystemNetwork {
 impl Network for SystemNetwork {
     fn resolve<'a>(&'a self, name: &'a str, tenant: &'a str) -> Pending<'a, Vec<IpAddr>> {
         Box::pin(async move {
-            let turn = self.lookups.take(tenant, usize::MAX).await.map_err(io::Error::other)?;
+            let turn = tokio::select! {
+                biased;
+                single = self.singles.take(tenant, usize::MAX) => single,
+                turn = self.lookups.take(tenant, usize::MAX) => turn,
+            };
+            let turn = turn.map_err(io::Error::other)?;
             let turn = turn.ok_or_else(|| io::Error::other("too many tenants look names up"))?;
             let (name, look_up) = (name.to_owned(), self.look_up);
             let looked_up = tokio::task::spawn_blocking(move || {
@@ -123,18 +133,26 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn names_of_one_tenant_that_hang_do_not_hold_up_another_tenant() {
+    async fn names_that_hang_do_not_hold_up_a_tenant_whose_names_are_answered() {
         let network = Arc::new(SystemNetwork::with(|name| Ok(slow_look_up(name))));
-        let hanging: Vec<_> = (0..2 * MAX_LOOKUPS)
-            .map(|at| {
-                let network = Arc::clone(&network);
-                tokio::spawn(async move { network.resolve(&format!("{at}.hang.test"), "one").await })
-            })
-            .collect();
+        let hang = |at: usize, tenant: String| {
+            let network = Arc::clone(&network);
+            tokio::spawn(async move { network.resolve(&format!("{at}.hang.test"), &tenant).await })
+        };
+        let mut hanging: Vec<_> = (0..2 * MAX_LOOKUPS).map(|at| hang(at, "one".to_owned())).collect();
         while network.lookups.free() > MAX_LOOKUPS - MAX_LOOKUPS_PER_TENANT {
             tokio::task::yield_now().await;
         }
-        network.resolve("good.test", "another").await.expect("it is looked up beside them");
+        network.resolve("good.test", "another").await.expect("it is looked up beside one tenant's");
+        // Together, enough tenants take every look-up but one for each other tenant.
+        hanging.extend((0..2 * MAX_LOOKUPS).map(|at| hang(at, format!("tenant {}", at % 10))));
+        while network.lookups.free() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let both = [network.resolve("a.test", "another"), network.resolve("b.test", "another")];
+        for found in futures_util::future::join_all(both).await {
+            found.expect("it is looked up beside those of many tenants");
+        }
         let first = hanging.first().expect("there is one");
         assert!(!first.is_finished(), "control: the first still hangs");
         *ANSWERED.0.lock().unwrap_or_else(PoisonError::into_inner) = true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::{CertificateDer, DnsName, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -24,11 +24,14 @@ pub(super) fn config(authorities: &[CertificateDer<'static>]) -> ClientConfig {
 }
 
 /// Performs a TLS handshake on a connection, as a client of `host`.
-pub(super) async fn handshake(
+pub(super) async fn handshake<T>(
     connector: &TlsConnector,
-    stream: TcpStream,
+    stream: T,
     host: &Host,
-) -> Result<TlsStream<TcpStream>, OutboundError> {
+) -> Result<TlsStream<T>, OutboundError>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
     let name = server_name(host)?;
     connector.connect(name, stream).await.map_err(|error| {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());

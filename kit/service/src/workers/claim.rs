@@ -7,7 +7,8 @@
 //!
 //! A claim examines a bounded number of keys, since many may start no job. A company that may start none counts as one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use sqlx::postgres::PgRow;
@@ -16,8 +17,8 @@ use uuid::Uuid;
 
 use super::jobs::{JobTable, Lease, Leased, interval};
 
-/// Most companies whose last key is remembered; past this all are forgotten, and their turns begin with their first key.
-const MAX_COMPANIES: usize = 1_024;
+/// Most companies whose last key is remembered; the turns of the others begin with their first key.
+const MAX_COMPANIES: usize = 20_000;
 
 /// What a worker is ready to take.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ pub struct Position {
     /// The company whose turn was last.
     company: Option<Uuid>,
     /// The last key of each company that has more.
-    keys: HashMap<Uuid, Uuid>,
+    keys: BTreeMap<Uuid, Uuid>,
 }
 
 /// The result of a claim.
@@ -65,10 +66,27 @@ pub struct Claimed<J> {
 
 impl Position {
     fn remember(&mut self, company: Uuid, key: Uuid) {
-        if self.keys.len() >= MAX_COMPANIES && !self.keys.contains_key(&company) {
-            self.keys.clear();
+        if self.keys.len() < MAX_COMPANIES || self.keys.contains_key(&company) {
+            self.keys.insert(company, key);
         }
-        self.keys.insert(company, key);
+    }
+
+    /// The companies whose turns are next and their last keys, at most `most`.
+    fn next(&self, most: usize) -> impl Iterator<Item = (Uuid, Uuid)> {
+        let last = self.company.unwrap_or_default();
+        let after = self.keys.range((Bound::Excluded(last), Bound::Unbounded));
+        after.chain(self.keys.range(..=last)).take(most).map(|(company, key)| (*company, *key))
+    }
+
+    /// Forgets companies without ready jobs: those whose turns would have come among these companies' but did not.
+    /// `is_all` says that no other company has any.
+    fn forget_all_but(&mut self, examined: &BTreeSet<Uuid>, last: Uuid, is_all: bool) {
+        let first = self.company.unwrap_or_default();
+        let is_passed = |company: Uuid| {
+            let (is_after, is_until) = (first < company, company <= last);
+            if first < last { is_after && is_until } else { is_after || is_until }
+        };
+        self.keys.retain(|company, _| examined.contains(company) || !(is_all || is_passed(*company)));
     }
 }
 
@@ -77,12 +95,13 @@ impl JobTable {
     ///
     /// # Errors
     /// The database is unavailable, or a column has the wrong type.
-    pub async fn claim<J>(&self, pool: &PgPool, group: &str, ask: &Ask) -> sqlx::Result<Claimed<J>>
+    pub async fn claim<J>(&self, pool: &PgPool, group: &str, ask: Ask) -> sqlx::Result<Claimed<J>>
     where
         J: for<'r> FromRow<'r, PgRow>,
     {
         let token = Uuid::new_v4();
-        let (companies, last): (Vec<Uuid>, Vec<Uuid>) = ask.position.keys.iter().unzip();
+        let most = usize::try_from(ask.look).unwrap_or_default();
+        let (companies, last): (Vec<Uuid>, Vec<Uuid>) = ask.position.next(most).unzip();
         let rows = sqlx::query(AssertSqlSafe(self.claim_sql()))
             .bind(group)
             .bind(ask.position.company)
@@ -121,7 +140,9 @@ impl JobTable {
         let start_key = next(key, &format!("AND j.{company} = open.company"), "open.after");
         let following_key = next(key, &format!("AND j.{company} = keys.company"), "keys.key");
         // `OFFSET 0` keeps the planner from evaluating the next value once per use, and from losing an order.
-        // Each step of `keys` adds one key of each company; the step past the limit tells whether there are more.
+        // Each step of `keys` adds one key of each company; the step past the limit tells whether there are more. A key
+        // that may start no job takes no turn: it has the rank of the one before it. `ended` is where the turns ended
+        // for lack of room, and `examined` has the last key of each company until there.
         // With an array of ids the planner uses the primary key, however many ready jobs it expects; a join
         // with a long backlog would read the whole table.
         format!(
@@ -146,19 +167,22 @@ impl JobTable {
                SELECT keys.company, keys.place, following.key, keys.first, keys.turn + 1
                  FROM keys CROSS JOIN LATERAL (SELECT {following_key} AS key OFFSET 0) AS following
                 WHERE keys.turn <= (SELECT most.turns FROM most) AND following.key <> keys.first
+             ), ranked AS MATERIALIZED (
+               SELECT keys.company, keys.place, keys.key, keys.turn, $6::bigint - COALESCE(busy.jobs, 0) AS room,
+                      count(*) FILTER (WHERE $6::bigint > COALESCE(busy.jobs, 0))
+                        OVER (PARTITION BY keys.place ORDER BY keys.turn) AS rank
+                 FROM keys LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy(key, jobs) ON busy.key = keys.key
+                WHERE keys.turn <= (SELECT most.turns FROM most)
              ), due AS MATERIALIZED (
-               SELECT job.id, job.attempt_count, turns.place, turns.turn
-                 FROM (SELECT keys.company, keys.key, keys.place, keys.turn, COALESCE(busy.jobs, 0) AS jobs
-                         FROM keys LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy(key, jobs) ON busy.key = keys.key
-                        WHERE keys.turn <= (SELECT most.turns FROM most)
-                        ORDER BY keys.turn, keys.place OFFSET 0) AS turns
+               SELECT job.id, job.attempt_count, job.next_attempt_at, turns.place, turns.rank
+                 FROM (SELECT * FROM ranked WHERE ranked.room > 0 ORDER BY ranked.rank, ranked.place OFFSET 0) AS turns
                 CROSS JOIN LATERAL (
-                  SELECT j.id, j.attempt_count FROM {table} j
+                  SELECT j.id, j.attempt_count, j.next_attempt_at FROM {table} j
                    WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending'
                      AND j.{company} = turns.company AND j.{key} = turns.key
                      AND j.next_attempt_at <= now() AND (j.leased_until IS NULL OR j.leased_until < now())
                    ORDER BY j.next_attempt_at
-                   LIMIT GREATEST($6::bigint - turns.jobs, 0)
+                   LIMIT turns.room
                      FOR UPDATE SKIP LOCKED) AS job
                 LIMIT $7
              ), claimed AS (
@@ -167,22 +191,29 @@ impl JobTable {
                       attempt_count = LEAST(j.attempt_count + 1, $10)
                 WHERE j.id = ANY (ARRAY(SELECT due.id FROM due))
                RETURNING j.*
+             ), ended AS (
+               SELECT due.rank, due.place FROM due
+                WHERE (SELECT count(*) FROM due) >= $7 ORDER BY due.rank DESC, due.place DESC LIMIT 1
              ), examined AS (
-               SELECT keys.place, max(keys.turn) > max(most.turns) AS has_more,
-                      (array_agg(keys.key ORDER BY keys.turn DESC) FILTER (WHERE keys.turn <= most.turns))[1] AS key
-                 FROM keys CROSS JOIN most GROUP BY keys.place
+               SELECT DISTINCT ON (ranked.place) ranked.place, ranked.key
+                 FROM ranked LEFT JOIN ended ON true
+                WHERE ended.rank IS NULL OR (ranked.rank, ranked.place) <= (ended.rank, ended.place)
+                ORDER BY ranked.place, ranked.turn DESC
+             ), longer AS (
+               SELECT DISTINCT keys.place FROM keys WHERE keys.turn > (SELECT most.turns FROM most)
              )
              SELECT claimed.*, due.attempt_count >= $10 AS claim_is_spent, companies.company AS claim_company,
-                    companies.place AS claim_place, examined.key AS claim_key, COALESCE(examined.has_more, false) AS claim_has_more
+                    companies.place AS claim_place, examined.key AS claim_key, longer.place IS NOT NULL AS claim_has_more
                FROM companies LEFT JOIN examined ON examined.place = companies.place
+               LEFT JOIN longer ON longer.place = companies.place
                LEFT JOIN (claimed JOIN due ON due.id = claimed.id) ON due.place = companies.place
-              ORDER BY due.turn, companies.place"
+              ORDER BY due.rank, companies.place, due.next_attempt_at"
         )
     }
 
     /// Reads the rows: none when no company has ready jobs; otherwise one per job, and one for each other company that
     /// was examined. The jobs come first, in the order of their turns.
-    fn claimed<J>(&self, rows: &[PgRow], token: Uuid, ask: &Ask) -> sqlx::Result<Claimed<J>>
+    fn claimed<J>(&self, rows: &[PgRow], token: Uuid, ask: Ask) -> sqlx::Result<Claimed<J>>
     where
         J: for<'r> FromRow<'r, PgRow>,
     {
@@ -202,31 +233,28 @@ impl JobTable {
             }
         }
         let is_full = i64::try_from(jobs.len()).is_ok_and(|taken| taken >= ask.room);
-        let mut position = ask.position.clone();
-        if is_full {
-            // The claim examined the keys after these, but took nothing from them for lack of room.
-            for Lease { key, company, .. } in jobs.iter().map(|job| job.lease) {
-                position.company = Some(company);
-                position.remember(company, key);
-            }
-            return Ok(Claimed { jobs, position, is_partial: false });
-        }
-        let (mut last, mut is_partial) = (0, false);
-        position.company = None;
+        let mut position = ask.position;
+        let (mut examined, mut last, mut last_place, mut has_longer) = (BTreeSet::new(), None, 0, false);
         for row in rows {
             let (company, place): (Uuid, i64) = (row.try_get("claim_company")?, row.try_get("claim_place")?);
-            if place > last {
-                (position.company, last) = (Some(company), place);
+            examined.insert(company);
+            if place > last_place {
+                (last, last_place) = (Some(company), place);
             }
+            let has_more: bool = row.try_get("claim_has_more")?;
             match row.try_get("claim_key")? {
-                Some(key) if row.try_get("claim_has_more")? => {
-                    is_partial = true;
-                    position.remember(company, key);
-                }
+                Some(key) if is_full || has_more => position.remember(company, key),
+                // Its turn did not come.
+                None if is_full => {}
                 _ => drop(position.keys.remove(&company)),
             }
+            has_longer |= has_more;
         }
-        Ok(Claimed { jobs, position, is_partial: is_partial || last >= ask.look })
+        let is_all = last_place < ask.look;
+        position.forget_all_but(&examined, last.unwrap_or_default(), is_all);
+        position.company = if is_full { jobs.last().map(|job| job.lease.company) } else { last };
+        let is_partial = !is_full && (has_longer || !is_all);
+        Ok(Claimed { jobs, position, is_partial })
     }
 }
 
@@ -234,16 +262,44 @@ impl JobTable {
 mod tests {
     use super::*;
 
+    fn company(number: usize) -> Uuid {
+        Uuid::from_u128(u128::try_from(number).expect("small"))
+    }
+
+    fn of(last: usize, companies: &[usize]) -> Position {
+        let keys = companies.iter().map(|number| (company(*number), Uuid::nil())).collect();
+        Position { company: Some(company(last)), keys }
+    }
+
     #[test]
     fn the_last_keys_of_a_bounded_number_of_companies_are_remembered() {
         let mut position = Position::default();
-        let company = |number: usize| Uuid::from_u128(u128::try_from(number).expect("small"));
-        for number in 0..MAX_COMPANIES {
+        for number in 0..=MAX_COMPANIES {
             position.remember(company(number), Uuid::nil());
         }
         position.remember(company(0), Uuid::max());
         assert_eq!((position.keys.len(), position.keys[&company(0)]), (MAX_COMPANIES, Uuid::max()));
-        position.remember(company(MAX_COMPANIES), Uuid::nil());
-        assert_eq!(position.keys.len(), 1);
+    }
+
+    #[test]
+    fn a_claim_is_told_of_the_companies_whose_turns_are_next() {
+        let next = |last, most| {
+            let position = of(last, &[1, 3, 5, 7]);
+            position.next(most).map(|(company, _)| company.as_u128()).collect::<Vec<_>>()
+        };
+        assert_eq!((next(3, 2), next(3, 3), next(9, 9)), (vec![5, 7], vec![5, 7, 1], vec![1, 3, 5, 7]));
+    }
+
+    #[test]
+    fn companies_that_were_passed_for_want_of_ready_jobs_are_forgotten() {
+        let left = |last, examined: &[usize], is_all| {
+            let mut position = of(last, &[1, 3, 5, 7, 9]);
+            let set = examined.iter().map(|number| company(*number)).collect();
+            position.forget_all_but(&set, company(examined[examined.len() - 1]), is_all);
+            position.keys.keys().map(Uuid::as_u128).collect::<Vec<_>>()
+        };
+        assert_eq!(left(2, &[4, 5, 8], false), [1, 5, 9], "3 and 7 have none");
+        assert_eq!(left(6, &[8, 9, 2], false), [3, 5, 9], "7 and 1, in the next round");
+        assert_eq!(left(6, &[9, 3], true), [3, 9], "nobody else has any");
     }
 }

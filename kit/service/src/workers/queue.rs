@@ -72,7 +72,7 @@ pub trait Queue: Send + Sync + 'static {
     fn make_ready(&self) -> impl Future<Output = sqlx::Result<bool>> + Send;
 
     /// Takes ready jobs under a lease; [`super::JobTable::claim`] is the statement.
-    fn claim(&self, ask: &Ask) -> impl Future<Output = sqlx::Result<Claimed<Self::Job>>> + Send;
+    fn claim(&self, ask: Ask) -> impl Future<Output = sqlx::Result<Claimed<Self::Job>>> + Send;
 
     /// Runs one attempt. It holds no transaction, and is dropped after three quarters of the lease.
     fn work(&self, job: &Leased<Self::Job>) -> impl Future<Output = Worked<Self::Report>> + Send;
@@ -368,16 +368,18 @@ impl<Q: Queue> QueueWorker<Q> {
         let may_look_wide = self.may_look_wide_at.is_none_or(|at| begun >= at);
         for _ in 0..MAX_CLAIMS {
             let ask = self.ask(look);
-            if ask.room == 0 {
+            let room = ask.room;
+            if room == 0 {
+                self.position = ask.position;
                 break;
             }
             let claimed_at = Instant::now();
-            match self.common.queue.claim(&ask).await {
+            match self.common.queue.claim(ask).await {
                 Ok(claimed) => {
                     self.is_failing = false;
                     self.position = claimed.position;
                     self.common.meter.claimed(claimed.jobs.len().try_into().unwrap_or(u64::MAX));
-                    let is_full = i64::try_from(claimed.jobs.len()).is_ok_and(|taken| taken >= ask.room);
+                    let is_full = i64::try_from(claimed.jobs.len()).is_ok_and(|taken| taken >= room);
                     let (is_partial, is_empty) = (claimed.is_partial, claimed.jobs.is_empty());
                     claimed.jobs.into_iter().for_each(|job| self.start(job, claimed_at));
                     if is_full {
@@ -413,7 +415,7 @@ impl<Q: Queue> QueueWorker<Q> {
             keys,
             running,
             full,
-            position: self.position.clone(),
+            position: std::mem::take(&mut self.position),
             lease: config.lease,
             attempts: i32::try_from(config.ladder.attempts()).unwrap_or(i32::MAX),
         }

@@ -40,6 +40,7 @@ async fn a_request_past_its_time_is_a_503() {
     let reply = app.api.get("/slow").send().await;
     assert_eq!((reply.status, reply.code()), (503, "AUTHORIZATION_UNAVAILABLE"));
     assert_eq!(reply.body["error"]["details"]["dependency"], "request_budget");
+    assert_eq!(reply.body["error"]["message"], "the time for the request ran out");
     assert!(begun.elapsed() >= REQUEST_LIMIT);
 }
 

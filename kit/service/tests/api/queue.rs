@@ -103,7 +103,7 @@ impl Queue for Doing {
         JOBS.make_ready(&self.pool, GROUP).await
     }
 
-    async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
+    async fn claim(&self, ask: Ask) -> sqlx::Result<Claimed<Job>> {
         JOBS.claim(&self.pool, GROUP, ask).await
     }
 
@@ -224,7 +224,7 @@ fn ask(room: i64, per_key: i64) -> Ask {
 }
 
 async fn claim(pool: &PgPool, ask: &Ask) -> Claimed<Job> {
-    JOBS.claim(pool, GROUP, ask).await.expect("a claim")
+    JOBS.claim(pool, GROUP, ask.clone()).await.expect("a claim")
 }
 
 /// Makes due jobs ready; returns whether there may be more.
@@ -534,7 +534,7 @@ impl Queue for Flaky {
         Ok(false)
     }
 
-    async fn claim(&self, _: &Ask) -> sqlx::Result<Claimed<()>> {
+    async fn claim(&self, _: Ask) -> sqlx::Result<Claimed<()>> {
         let (id, token, key) = (Uuid::now_v7(), Uuid::new_v4(), Uuid::nil());
         let lease = Lease { id, token, key, company: key, attempt: 1, is_spent: false };
         let jobs = match self.claims.fetch_add(1, Ordering::SeqCst) {

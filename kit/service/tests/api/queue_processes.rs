@@ -49,7 +49,7 @@ impl Queue for Noting {
         JOBS.make_ready(&self.0, "default").await
     }
 
-    async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
+    async fn claim(&self, ask: Ask) -> sqlx::Result<Claimed<Job>> {
         JOBS.claim(&self.0, "default", ask).await
     }
 

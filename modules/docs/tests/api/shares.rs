@@ -1,9 +1,8 @@
 //! Shares: given, changed and removed, with their tuples, refusals, and what remains when authz does not answer.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use service::two_store::STALE_AFTER;
+use testkit::until;
 use uuid::Uuid;
 
 use crate::properties::sweep_after;
@@ -72,27 +71,20 @@ async fn a_change_of_role_ends_even_if_its_client_hangs_up() {
     let raised = tuple(&document, "editor", "user:subject-2");
     tokio::select! {
         reply = world.ask(1, "PUT", &tail, Some(json!({ "role": "editor" }))) => panic!("answered: {}", reply.text),
-        () = until(async || shares_of(&world, &document) == [raised.clone()]) => {}
+        () = until("the role is shown", async || shares_of(&world, &document) == [raised.clone()]) => {}
     }
     let in_flight = "http_requests_in_flight{service=\"docs\"} 1\n";
-    until(async || world.module.api.get("/metrics").send().await.text.contains(in_flight)).await;
+    until("only the look itself is in flight", async || {
+        world.module.api.get("/metrics").send().await.text.contains(in_flight)
+    })
+    .await;
     held.rollback().await.expect("the lock goes");
     let settled = "SELECT count(*) FROM docs.shares WHERE state = 'active' AND role = 'editor'";
-    until(async || world.count(settled).await == 1).await;
+    until("the share is settled", async || world.count(settled).await == 1).await;
     assert_eq!(
         world.actions(&format!("document:{document}")).await.last().expect("an action"),
         "share.role_changed"
     );
-}
-
-/// Waits until the state is reached, at most ten seconds.
-async fn until(reached: impl AsyncFn() -> bool) {
-    let looked = async {
-        while !reached().await {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), looked).await.expect("the state is reached");
 }
 
 #[tokio::test]

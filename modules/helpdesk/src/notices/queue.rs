@@ -87,7 +87,7 @@ impl Queue for Notices {
         TABLE.make_ready(&self.core.pool, GROUP).await
     }
 
-    async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
+    async fn claim(&self, ask: Ask) -> sqlx::Result<Claimed<Job>> {
         TABLE.claim(&self.core.pool, GROUP, ask).await
     }
 

@@ -13,6 +13,7 @@ use service::module::Parts;
 use service::two_store::Swept;
 use testkit::module::gates;
 use testkit::module::tuples::{GRANTS, LOOKUP};
+use testkit::until;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -323,31 +324,24 @@ async fn a_binding_and_a_removal_end_even_if_their_client_hangs_up() {
         sqlx::query(lock).execute(&mut *held).await.expect("the lock");
         tokio::select! {
             reply = world.ask(ADMIN, method, tail, body) => panic!("answered: {}", reply.text),
-            () = until(async || world.tuples.all().len() == tuples) => {}
+            () = until("the tuples are changed", async || world.tuples.all().len() == tuples) => {}
         }
         let in_flight = "http_requests_in_flight{service=\"helpdesk\"} 1\n";
-        until(async || world.module.api.get("/metrics").send().await.text.contains(in_flight)).await;
+        until("only the look itself is in flight", async || {
+            world.module.api.get("/metrics").send().await.text.contains(in_flight)
+        })
+        .await;
         held.rollback().await.expect("the lock goes");
         let ended = async || {
             let listed = world.list(ADMIN, "/bindings").await;
             listed.iter().any(|binding| binding["memberId"] == json!(bob)) == (tuples == both)
         };
-        until(ended).await;
+        until("the call has ended", ended).await;
         let unsettled = "SELECT count(*) FROM helpdesk.bindings WHERE state <> 'active'";
-        until(async || world.count(unsettled).await == 0).await;
+        until("every binding is settled", async || world.count(unsettled).await == 0).await;
         let last = world.module.audit().await.pop().expect("an audit row");
         assert_eq!(last["actor"], json!(world.people[ADMIN].subject), "{method}");
     }
-}
-
-/// Waits until the state is reached, at most ten seconds.
-async fn until(reached: impl AsyncFn() -> bool) {
-    let looked = async {
-        while !reached().await {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), looked).await.expect("the state is reached");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ::mail::{MailSettings, Transport, is_address, with_crlf};
+use ::mail::{MailSettings, Reply, Transport, is_address, with_crlf};
 use contract::id::CompanyId;
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
@@ -86,24 +86,24 @@ impl Mailer {
             Err(error) => return self.unconnected(id, &error),
         };
         match connection.send(mail).await {
-            Ok(response) => {
-                let status = u16::from(response.code());
-                if !matches!(status, 200..=299) {
-                    // A reply that asks for more is none to a whole mail.
-                    return Outcome::again(Some(status), "smtp_status");
-                }
+            Ok(Reply { status, is_taken: true }) => {
                 *self.down_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 Outcome::done(Some(status))
             }
+            Ok(Reply { status, is_taken: false }) => Outcome::again(Some(status), "smtp_status"),
             Err(error) => self.failed(id, &error),
         }
     }
 
-    /// Classifies a failure to connect. With a transient status the server refuses the connection, not this mail.
+    /// Classifies a failure to connect. Whatever its status, the server refuses the connection and not this mail.
     fn unconnected(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
         match error.status().map(u16::from) {
             status @ Some(400..=499) => turned_away(status, self.note_outage(error).elapsed()),
-            _ => self.failed(id, error),
+            Some(530 | 534 | 535 | 538) | None => self.failed(id, error),
+            status @ Some(_) => {
+                self.note_outage(error);
+                Outcome::again(status, outcome::SMTP_CONNECTION)
+            }
         }
     }
 
@@ -246,9 +246,22 @@ mod tests {
             assert_eq!(outcome.status, Some(code), "{step:?}");
             server.behave(step);
         }
-        server.answer(Step::Mail, 354, "go on");
-        let outcome = deliver(&mailer, 1, 1).await;
-        assert_eq!(outcome.verdict, Verdict::Retry { asked: None }, "no reply to a whole mail");
+        for (step, code) in [(Step::Mail, 354), (Step::Recipient, 354), (Step::Data, 250)] {
+            server.answer(step, code, "word");
+            let outcome = deliver(&mailer, 1, 1).await;
+            assert_eq!(outcome, Outcome::again(Some(code), "smtp_status"), "{step:?} {code}: out of step");
+            server.behave(step);
+        }
+        for step in [Step::Connect, Step::Hello] {
+            server.answer(step, 554, "no service");
+            let outcome = deliver(&mailer, 1, 1).await;
+            assert_eq!(
+                outcome,
+                Outcome::again(Some(554), outcome::SMTP_CONNECTION),
+                "{step:?}: no mail's fault"
+            );
+            server.behave(step);
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::outcome::{
     UNSUBSCRIBED,
 };
 use super::recipient::{Recipients, Unknown};
-use super::store::{self, AttemptRow};
+use super::store::{self, AttemptRow, ChannelState};
 use super::webhook::Attempt;
 use crate::app::{Outbox, system};
 use crate::channels::rules::ChannelId;
@@ -101,7 +101,7 @@ impl Queue for Deliveries {
         TABLE.make_ready(&self.core.pool, &self.outbox.group).await
     }
 
-    async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
+    async fn claim(&self, ask: Ask) -> sqlx::Result<Claimed<Job>> {
         let mut claimed: Claimed<Job> = TABLE.claim(&self.core.pool, &self.outbox.group, ask).await?;
         self.look_up(&mut claimed.jobs).await;
         Ok(claimed)
@@ -118,8 +118,19 @@ impl Queue for Deliveries {
         let channel = ChannelId::from(job.lease.key);
         let mut tx = system(job.job.company()).begin(&self.core).await?;
         let is_again = matches!(ended.settlement, Settlement::Again { .. } | Settlement::Postponed { .. });
-        let is_deleted = is_again && store::is_deleted(&mut tx, channel).await?;
-        let stored = if is_deleted { Settlement::Dead } else { ended.settlement };
+        let state = if is_again { Some(store::channel_state(&mut tx, channel).await?) } else { None };
+        let is_deleted = state.is_some_and(|state| state.is_deleted);
+        let class = ended.report.as_ref().ok().and_then(|report| report.class);
+        let stored = match (ended.settlement, state) {
+            (_, Some(ChannelState { is_deleted: true, .. })) => Settlement::Dead,
+            // It was enabled after the job was claimed, so nothing else would make the job due.
+            (Settlement::Postponed { .. }, Some(ChannelState { is_disabled: false, .. }))
+                if class == Some(CHANNEL_DISABLED) =>
+            {
+                Settlement::Postponed { after: Duration::ZERO }
+            }
+            (settlement, _) => settlement,
+        };
         if !TABLE.settle(tx.conn(), &job.lease, stored).await? {
             tx.unchanged().await?;
             return Ok(false);

@@ -174,15 +174,25 @@ pub(super) async fn standing(
     Ok(Standing::Of(found.into_iter().map(|row| subscriber(row.member_id, row.kc_sub)).collect()))
 }
 
-/// Whether a channel is deleted.
-pub(super) async fn is_deleted(tx: &mut CompanyTx, id: ChannelId) -> Result<bool, ApiError> {
-    let deleted = sqlx::query_scalar!(
-        r#"SELECT deleted_at IS NOT NULL AS "deleted!" FROM notification.channels WHERE id = $1"#,
+/// Whether a channel can have deliveries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChannelState {
+    pub(super) is_deleted: bool,
+    pub(super) is_disabled: bool,
+}
+
+/// The state of a channel, which stays so until the transaction ends: whoever deletes or enables the channel meanwhile
+/// sees what it stores.
+pub(super) async fn channel_state(tx: &mut CompanyTx, id: ChannelId) -> Result<ChannelState, ApiError> {
+    let state = sqlx::query_as!(
+        ChannelState,
+        r#"SELECT deleted_at IS NOT NULL AS "is_deleted!", disabled_reason IS NOT NULL AS "is_disabled!"
+             FROM notification.channels WHERE id = $1 FOR SHARE"#,
         id.as_uuid()
     )
     .fetch_one(tx.conn())
     .await?;
-    Ok(deleted)
+    Ok(state)
 }
 
 /// The jobs that a dispatch found.

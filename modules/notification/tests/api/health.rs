@@ -132,3 +132,33 @@ async fn what_waits_for_a_disabled_channel_is_not_tried_and_is_delivered_when_it
     );
     assert_eq!(received(&receiver, 1).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_channel_that_is_enabled_while_the_worker_postpones_its_delivery_gets_it_at_once() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let hook = webhook(&module, "hook", &receiver, "/hook").await;
+    let disable = "UPDATE notification.channels SET disabled_reason = 'failing'";
+    module.execute(disable.to_owned()).await;
+    // Enabled, but not yet committed: the worker still finds the channel disabled.
+    let owner = module.database.owner_pool();
+    let mut enabling = owner.begin().await.expect("a transaction");
+    let enable = "UPDATE notification.channels SET disabled_reason = NULL";
+    sqlx::query(enable).execute(&mut *enabling).await.expect("enabled");
+    module
+        .execute(format!(
+            "WITH made AS (
+               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
+               VALUES (gen_random_uuid(), '{0}', '{hook}', 's', 'b', 'x') RETURNING id)
+             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
+             SELECT gen_random_uuid(), '{0}', id, '{hook}', 'webhook', '{1}/hook', '{{}}' FROM made",
+            module.company,
+            receiver.url()
+        ))
+        .await;
+    until(&module, |jobs| jobs[0]["leased"] == true || jobs[0]["class"] == "channel_disabled").await;
+    enabling.commit().await.expect("committed");
+    let done = settled(&module).await;
+    assert_eq!((&done[0]["state"], &done[0]["attempts"]), (&json!("done"), &json!(1)));
+    assert_eq!(received(&receiver, 1).await.len(), 1);
+}

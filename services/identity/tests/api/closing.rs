@@ -2,9 +2,9 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use testkit::Reply;
+use testkit::{Reply, until};
 
-use crate::support::{Identity, until};
+use crate::support::Identity;
 
 const NAME: &str = "Rosalind Featherstonehaugh";
 const EMAIL: &str = "rosalind.f@example.test";

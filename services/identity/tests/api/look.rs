@@ -4,8 +4,10 @@ use http::Method;
 use identity::look::Scope;
 use serde_json::{Value, json};
 
+use testkit::until;
+
 use crate::provider::Provider;
-use crate::support::{Identity, OPERATOR, until};
+use crate::support::{Identity, OPERATOR};
 
 #[tokio::test]
 async fn a_disabled_account_is_seen_and_comes_back() {

@@ -7,10 +7,8 @@ use contract::{Clock, Settings};
 use identity::{App, Config, reconcile};
 use serde_json::{Value, json};
 use service::Core;
-use testkit::{Recorded, Stub, TestDatabase, TokenIssuer};
+use testkit::{Recorded, Stub, TestDatabase, TokenIssuer, until};
 use tokio_util::sync::{CancellationToken, DropGuard};
-
-use crate::support::until;
 
 const ADMIN: &str = "/admin/realms/platform";
 

@@ -1,7 +1,5 @@
 //! A running identity with its dependencies.
 
-use std::time::Duration;
-
 use contract::{Clock, Settings};
 use http::Method;
 use identity::look::{self, Scope};
@@ -9,14 +7,11 @@ use identity::{App, Config};
 use serde_json::{Value, json};
 use service::{ApiError, Core};
 use sqlx::PgPool;
-use testkit::{Api, OpenApi, Reply, TestDatabase, TokenIssuer};
+use testkit::{Api, OpenApi, Reply, TestDatabase, TokenIssuer, until};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::provider::Provider;
-
-/// Longest wait for another task.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The operator's credential.
 pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
@@ -214,16 +209,6 @@ pub(crate) fn fields(reply: &Reply) -> Vec<String> {
     let fields = reply.body["error"]["details"]["fields"].as_array().cloned().unwrap_or_default();
     let text = |field: &Value, name: &str| field[name].as_str().unwrap_or_default().to_owned();
     fields.iter().map(|field| format!("{} {}", text(field, "path"), text(field, "rule"))).collect()
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
 /// Runs calls concurrently.

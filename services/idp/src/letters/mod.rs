@@ -76,12 +76,15 @@ pub(crate) enum SendError {
     /// The address or the message is invalid.
     #[error("the e-mail cannot be written: {0}")]
     Malformed(String),
+    /// The server cannot be reached or refuses the connection.
+    #[error("the mail server takes no e-mail: {}", told(.0))]
+    Unconnected(#[source] smtp::Error),
     /// Does not quote the server's response, which may name the receiver.
     #[error("the mail server did not accept the e-mail: {}", told(.0))]
     Server(#[from] smtp::Error),
-    /// The server asked for more after the whole e-mail.
+    /// The server's reply was none to its command.
     #[error("the mail server did not accept the e-mail: status {0}")]
-    Unfinished(u16),
+    OutOfStep(u16),
 }
 
 fn told(error: &smtp::Error) -> String {
@@ -97,7 +100,7 @@ impl SendError {
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Malformed(_) => false,
-            Self::Unfinished(_) => true,
+            Self::OutOfStep(_) | Self::Unconnected(_) => true,
             // A refused SMTP login is the platform's fault, not the receiver's.
             Self::Server(error) => {
                 let code = error.status().map(u16::from);
@@ -135,9 +138,8 @@ impl Mailer {
             .header(ContentType::TEXT_PLAIN)
             .body(mail::with_crlf(&letter.body))
             .map_err(|error| malformed(&error))?;
-        match u16::from(transport.send(&message).await?.code()) {
-            200..=299 => Ok(()),
-            status => Err(SendError::Unfinished(status)),
-        }
+        let connection = transport.connection().await.map_err(SendError::Unconnected)?;
+        let reply = connection.send(&message).await?;
+        if reply.is_taken { Ok(()) } else { Err(SendError::OutOfStep(reply.status)) }
     }
 }

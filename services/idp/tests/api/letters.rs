@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testkit::smtp::{Mail, SmtpReceiver, Step};
-use testkit::{Call, Reply};
+use testkit::{Call, Reply, until};
 
 use crate::browser::{ACCOUNT, Browser, action, problem};
 use crate::provider::{ADMIN_SECRET, BASE, OIDC, OPERATOR, Provider, auth_query, oauth_error, with_form};
@@ -16,8 +16,6 @@ const ASK: &str = "/realms/platform/login-actions/reset-credentials";
 const LINK: &str = "https://localhost:8443/realms/platform/login-actions/action-token?key=";
 const USERS: &str = "/admin/realms/platform/users";
 const CHOSEN: &str = "Kerze Zaun Bügel Möwe";
-/// Longest wait for another task.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A provider with a mail server.
 async fn start() -> (Provider, SmtpReceiver) {
@@ -50,15 +48,6 @@ async fn waiting(provider: &Provider) -> i64 {
         .fetch_one(&provider.database.owner_pool())
         .await
         .expect("a count")
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
 /// Returns every mail once the queue is empty.

@@ -3,7 +3,9 @@
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::support::{Org, until};
+use testkit::until;
+
+use crate::support::Org;
 
 /// Number of provoked deadlocks.
 const DEADLOCKS: usize = 3;

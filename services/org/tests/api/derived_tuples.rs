@@ -8,7 +8,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use crate::support::{Org, until};
+use testkit::until;
+
+use crate::support::Org;
 use crate::units::futures;
 
 /// A step of a history; the numbers select one of three members, subjects, positions and groups.

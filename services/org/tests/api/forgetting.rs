@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ADMIN, Org, until};
+use testkit::until;
+
+use crate::support::{ADMIN, Org};
 
 const NAME: &str = "Rosalind Featherstonehaugh";
 const EMAIL: &str = "rosalind.f@example.test";

@@ -3,7 +3,6 @@
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     reason = "a test that finds an unexpected result has failed"
 )]
 #![expect(clippy::print_stdout, reason = "figures, shown by --nocapture")]

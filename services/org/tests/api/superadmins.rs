@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 
+use testkit::until;
+
 use crate::guards::admin_routes;
-use crate::support::{ADMIN, OPERATOR, Org, ROLE, made, role, until};
+use crate::support::{ADMIN, OPERATOR, Org, ROLE, made, role};
 
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
 

@@ -1,12 +1,11 @@
 //! A running org with its dependencies.
 
-use std::time::Duration;
-
 use contract::Settings;
 use http::Method;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use testkit::client::Call;
+use testkit::until;
 use testkit::{Api, OpenApi, Reply, Stub, TestDatabase, TokenIssuer};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -19,8 +18,6 @@ pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
 pub(crate) const ROLE: &str = "/internal/authz/superadmin/*";
 /// authz's route for access to a company's directory.
 pub(crate) const DIRECTORY: &str = "/internal/authz/directory/*";
-/// Longest wait for another task.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running org.
 pub(crate) struct Org {
@@ -220,14 +217,4 @@ pub(crate) fn fields(reply: &Reply) -> Vec<String> {
     let fields = reply.body["error"]["details"]["fields"].as_array().cloned().unwrap_or_default();
     let text = |field: &Value, name: &str| field[name].as_str().unwrap_or_default().to_owned();
     fields.iter().map(|field| format!("{} {}", text(field, "path"), text(field, "rule"))).collect()
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("timed out: {what}"));
 }

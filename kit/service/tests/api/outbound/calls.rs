@@ -13,6 +13,7 @@ use service::outbound::{
 use testkit::{Stub, TestAuthority};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use super::network::{PUBLIC, PUBLIC_V6, TestNetwork};
 
@@ -123,6 +124,36 @@ async fn only_a_certificate_of_a_trusted_authority_for_the_name_is_spoken_to() {
     receiver.network.route(PUBLIC, right.address());
     receiver.config.authorities.clear();
     assert_eq!(receiver.failure(receiver.get("https://hooks.test/")).await, FailureKind::Certificate);
+}
+
+/// As session tickets do, records of one byte cost the client far more than their text.
+#[tokio::test]
+async fn what_comes_around_a_response_has_a_limit_below_tls() {
+    const BODY: usize = 20_000;
+    for (record, expected) in [(1_000, Ok(BODY)), (1, Err(FailureKind::TooLarge))] {
+        let authority = TestAuthority::new();
+        let acceptor = TlsAcceptor::from(authority.server(&["hooks.test"]));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let mut receiver = Receiver::at(listener.local_addr().expect("bound"));
+        receiver.config.authorities = vec![authority.certificate()];
+        tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.expect("a connection");
+            let mut tls = acceptor.accept(socket).await.expect("a handshake");
+            assert!(tls.read(&mut [0; 4096]).await.expect("a request") > 0);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+            tls.write_all(head.as_bytes()).await.expect("a head");
+            // A client that has read enough closes the connection.
+            for _ in 0..BODY / record {
+                if tls.write_all(&b"x".repeat(record)).await.is_err() {
+                    return;
+                }
+            }
+            drop(tls.shutdown().await);
+        });
+        let answer = receiver.client().send(receiver.get("https://hooks.test/")).await;
+        let length = answer.map(|answer| answer.body.len()).map_err(|error| error.kind());
+        assert_eq!(length, expected, "records of {record}");
+    }
 }
 
 #[tokio::test]

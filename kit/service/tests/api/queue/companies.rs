@@ -71,6 +71,29 @@ async fn companies_take_turns_and_so_do_the_keys_of_each() {
 }
 
 #[tokio::test]
+async fn keys_that_may_start_no_job_hold_up_no_other_key_of_their_company_beside_a_long_backlog() {
+    let world = World::make().await;
+    let (busy, free): (Vec<_>, _) = ((1..=40).map(Uuid::from_u128).collect(), Uuid::from_u128(41));
+    for key in busy.iter().chain([&free]) {
+        add(&world.owner, *key, "done", "0 s").await;
+    }
+    for company in 100..120 {
+        add_many(&world.owner, Uuid::from_u128(company), 400, 40).await;
+    }
+    let mut ask = Ask { running: vec![1; busy.len()], keys: busy, ..ask(20, 1) };
+    // Three keys of each company at a time.
+    for claims in 1..=14 {
+        let claimed = claim(&world.doing.pool, &ask).await;
+        assert_eq!(claimed.jobs.len(), 20, "the backlog is long");
+        if claimed.jobs.iter().any(|job| job.lease.key == free) {
+            return world.service.end().await;
+        }
+        ask.position = claimed.position;
+        assert!(claims < 14, "{:?}", ask.position);
+    }
+}
+
+#[tokio::test]
 async fn turns_that_do_not_fit_into_a_claim_come_in_the_next() {
     let world = World::make().await;
     let companies: Vec<Uuid> = (1..=10).map(Uuid::from_u128).collect();
@@ -85,6 +108,26 @@ async fn turns_that_do_not_fit_into_a_claim_come_in_the_next() {
         ask.position = claimed.position;
     }
     assert_eq!(shared.into_values().collect::<Vec<_>>(), [7; 10]);
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn keys_take_turns_however_many_companies_have_a_backlog() {
+    let world = World::make().await;
+    // Two keys each; the first has a long backlog.
+    let sql = "INSERT INTO org.jobs(id, tenant, company, what, is_ready) \
+               SELECT gen_random_uuid(), md5(c || ' ' || (n = 9))::uuid, md5(c::text)::uuid, 'done', true \
+                 FROM generate_series(1, 1100) c, generate_series(1, 9) n";
+    sqlx::query(sql).execute(&world.owner).await.expect("nine jobs each");
+    let mut ask = Ask { per_key: 1, ..ask(50, 1) };
+    let mut seen = BTreeSet::new();
+    for _ in 0..44 {
+        let claimed = claim(&world.doing.pool, &ask).await;
+        assert_eq!(claimed.jobs.len(), 50);
+        seen.extend(claimed.jobs.iter().map(|job| job.lease.key));
+        ask.position = claimed.position;
+    }
+    assert_eq!(seen.len(), 2_200, "each key has had one turn");
     world.service.end().await;
 }
 
@@ -111,7 +154,7 @@ async fn a_claim_takes_no_job_of_a_full_company() {
         add(&world.owner, *key, "done", "0 s").await;
     }
     let asked = Ask { full: keys[1..].to_vec(), ..ask(10, 4) };
-    let claimed: Claimed<Job> = tenants.claim(&world.doing.pool, GROUP, &asked).await.expect("a claim");
+    let claimed: Claimed<Job> = tenants.claim(&world.doing.pool, GROUP, asked).await.expect("a claim");
     let taken: Vec<_> = claimed.jobs.iter().map(|job| (job.lease.key, job.lease.company)).collect();
     assert_eq!(taken, [(keys[0], keys[0])], "where the key is the company");
     world.service.end().await;

@@ -1,5 +1,6 @@
-//! A limit on everything that is read before the body of a response. hyper limits each head, but not the number of
-//! interim ones (1xx), so a receiver that sent them without end would be read at line speed until the time limit.
+//! Limits on what is read from a receiver, besides its body. hyper limits each head, but not the number of interim ones
+//! (1xx), and rustls does not limit session tickets, which cost more than they weigh; a receiver that sent either
+//! without end would be read at line speed until the time limit.
 
 use std::io;
 use std::pin::Pin;
@@ -9,21 +10,21 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The bytes left for heads; shared with the stream that it limits.
+/// The bytes that may still be read; shared with the stream that it limits.
 #[derive(Clone)]
-pub(super) struct HeadsLimit(Arc<AtomicUsize>);
+pub(super) struct ReadLimit(Arc<AtomicUsize>);
 
-/// More bytes than the limit arrived before the body.
+/// More bytes than the limit arrived.
 #[derive(Debug, thiserror::Error)]
-#[error("the heads of the response are larger than their limit")]
-pub(super) struct HeadsTooLarge;
+#[error("more was sent than a response may have before its body and around it")]
+pub(super) struct TooMuch;
 
-impl HeadsLimit {
+impl ReadLimit {
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Lifts the limit: the response's own head has arrived.
+    /// Lifts the limit.
     pub(super) fn lift(&self) {
         self.0.store(usize::MAX, Ordering::Relaxed);
     }
@@ -31,17 +32,17 @@ impl HeadsLimit {
     fn take(&self, bytes: usize) -> io::Result<()> {
         let left = self.0.load(Ordering::Relaxed);
         if left < usize::MAX {
-            let left = left.checked_sub(bytes).ok_or_else(|| io::Error::other(HeadsTooLarge))?;
+            let left = left.checked_sub(bytes).ok_or_else(|| io::Error::other(TooMuch))?;
             self.0.store(left, Ordering::Relaxed);
         }
         Ok(())
     }
 }
 
-/// A stream whose reading fails when a [`HeadsLimit`] is exceeded.
+/// A stream whose reading fails when a [`ReadLimit`] is exceeded.
 pub(super) struct Limited<T> {
     pub(super) stream: T,
-    pub(super) limit: HeadsLimit,
+    pub(super) limit: ReadLimit,
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Limited<T> {
