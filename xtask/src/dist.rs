@@ -50,10 +50,12 @@ fn profile(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let mut reader = liblzma::write::XzDecoder::new(Vec::new());
     reader.write_all(&packed)?;
     let unpacked = reader.finish().with_context(|| format!("{PROFILE} is not an xz file"))?;
-    // Cargo rebuilds everything when a flag changes, so the path names the content.
+    // Cargo rebuilds everything when a flag changes, so the path names the content, and when the file is written again.
     let path = root.join("target").join(format!("release-{}.profdata", checksum(&packed)));
-    std::fs::create_dir_all(root.join("target"))?;
-    std::fs::write(&path, unpacked)?;
+    if std::fs::read(&path).ok().as_ref() != Some(&unpacked) {
+        std::fs::create_dir_all(root.join("target"))?;
+        std::fs::write(&path, unpacked)?;
+    }
     Ok(Some(path))
 }
 

@@ -207,19 +207,22 @@ impl Deliveries {
         let is_present = kept.previous_expires_at.is_some_and(|until| until > now);
         let present = kept.previous.as_ref().filter(|_| is_present);
         let channel = ChannelId::from(lease.key);
-        let mut secrets = Vec::new();
-        for sealed in kept.secret.iter().chain(present) {
-            match self.sealer.open(job.company(), channel, sealed) {
-                Ok(secret) => secrets.push(secret),
-                Err(error) => {
-                    tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries are retried");
-                    return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
-                }
-            }
-        }
-        if secrets.is_empty() {
+        let Some(own) = &kept.secret else {
             tracing::error!(%channel, "a webhook has no signing secret; its deliveries are retried");
             return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
+        };
+        let mut secrets = match self.sealer.open(job.company(), channel, own) {
+            Ok(secret) => vec![secret],
+            Err(error) => {
+                tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries are retried");
+                return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
+            }
+        };
+        match present.map(|sealed| self.sealer.open(job.company(), channel, sealed)).transpose() {
+            Ok(previous) => secrets.extend(previous),
+            Err(error) => {
+                tracing::warn!(%channel, %error, "cannot open a previous signing secret; it does not sign")
+            }
         }
         let attempt = Attempt {
             company: job.company(),

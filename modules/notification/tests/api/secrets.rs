@@ -12,7 +12,7 @@ use testkit::{ModuleApi, Recorded, Reply, Stub};
 
 use crate::support::{
     LOCAL, actions, channel, header, message, reason, received, settled, start_with_receiver, together,
-    webhook,
+    until, webhook,
 };
 use crate::{serve_by, start};
 
@@ -89,6 +89,29 @@ async fn of_rotations_at_the_same_time_one_is_made_and_the_old_secret_signs_on()
     let sent = received(&receiver, 1).await.pop().expect("a request");
     assert!(verifies(&sent, &old) && verifies(&sent, &new), "both sign for a day");
     assert_eq!(actions(&module).await.iter().filter(|action| *action == "secret.rotated").count(), 1);
+}
+
+#[tokio::test]
+async fn a_previous_secret_that_cannot_be_opened_does_not_sign_and_holds_up_nothing() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let hook = webhook(&module, "hook", &receiver, "/hook").await;
+    let rotate = format!("/channels/{hook}/signing-secret/rotate");
+    let new = secret_of(&module.ask("POST", &rotate, None).await);
+    let spoil = async |column: &str| {
+        // As after the loss of the key that sealed it.
+        let flipped =
+            format!("set_byte({column}, length({column}) - 1, get_byte({column}, length({column}) - 1) # 1)");
+        module.execute(format!("UPDATE notification.channel_secrets SET {column} = {flipped}")).await;
+    };
+    spoil("previous_secret").await;
+    message(&module, &hook).await;
+    assert!(verifies(&received(&receiver, 1).await[0], &new));
+    spoil("secret").await;
+    message(&module, &hook).await;
+    let waits = |jobs: &[Value]| jobs.iter().any(|job| job["class"] == "secret_unavailable");
+    until(&module, waits).await;
+    assert_eq!(receiver.requests().len(), 1, "control: nothing is sent unsigned");
 }
 
 /// A module with a clock that the test moves.
