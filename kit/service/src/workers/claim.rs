@@ -126,54 +126,13 @@ impl JobTable {
     #[must_use]
     pub fn claim_sql(&self) -> String {
         let Self { table, key, company } = self;
-        // The first value of a column in ready jobs after a given value, or the first of all: one index read each.
-        let next = |column: &str, of: &str, after: &str| {
-            let first = |and: &str| {
-                format!(
-                    "(SELECT j.{column} FROM {table} j WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' \
-                     {of} {and} ORDER BY j.{column} LIMIT 1)"
-                )
-            };
-            format!("COALESCE({}, {})", first(&format!("AND j.{column} > {after}")), first(""))
-        };
-        let (start, following) = (next(company, "", "$2"), next(company, "", "companies.company"));
-        let start_key = next(key, &format!("AND j.{company} = open.company"), "open.after");
-        let following_key = next(key, &format!("AND j.{company} = keys.company"), "keys.key");
-        // `OFFSET 0` keeps the planner from evaluating the next value once per use, and from losing an order.
-        // Each step of `keys` adds one key of each company; the step past the limit tells whether there are more. A key
-        // that may start no job takes no turn: it has the rank of the one before it. `ended` is where the turns ended
-        // for lack of room, and `examined` has the last key of each company until there.
+        let walk = self.walk_sql();
+        // `OFFSET 0` keeps the order. `ended` is where the turns ended for lack of room, and `examined` has the last key of
+        // each company until there.
         // With an array of ids the planner uses the primary key, however many ready jobs it expects; a join
         // with a long backlog would read the whole table.
         format!(
-            "WITH RECURSIVE companies(company, first, place) AS (
-               SELECT start.company, start.company, 1::bigint
-                 FROM (SELECT {start} AS company OFFSET 0) AS start WHERE start.company IS NOT NULL
-                UNION ALL
-               SELECT following.company, companies.first, companies.place + 1
-                 FROM companies CROSS JOIN LATERAL (SELECT {following} AS company OFFSET 0) AS following
-                WHERE companies.place < $3 AND following.company <> companies.first
-             ), open AS MATERIALIZED (
-               SELECT companies.company, companies.place, last.key AS after
-                 FROM companies LEFT JOIN unnest($12::uuid[], $13::uuid[]) AS last(company, key)
-                   ON last.company = companies.company
-                WHERE companies.company <> ALL($11::uuid[])
-             ), most AS MATERIALIZED (
-               SELECT GREATEST($3 / GREATEST(count(*), 1), 1) AS turns FROM open
-             ), keys(company, place, key, first, turn) AS (
-               SELECT open.company, open.place, start.key, start.key, 1::bigint
-                 FROM open CROSS JOIN LATERAL (SELECT {start_key} AS key OFFSET 0) AS start WHERE start.key IS NOT NULL
-                UNION ALL
-               SELECT keys.company, keys.place, following.key, keys.first, keys.turn + 1
-                 FROM keys CROSS JOIN LATERAL (SELECT {following_key} AS key OFFSET 0) AS following
-                WHERE keys.turn <= (SELECT most.turns FROM most) AND following.key <> keys.first
-             ), ranked AS MATERIALIZED (
-               SELECT keys.company, keys.place, keys.key, keys.turn, $6::bigint - COALESCE(busy.jobs, 0) AS room,
-                      count(*) FILTER (WHERE $6::bigint > COALESCE(busy.jobs, 0))
-                        OVER (PARTITION BY keys.place ORDER BY keys.turn) AS rank
-                 FROM keys LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy(key, jobs) ON busy.key = keys.key
-                WHERE keys.turn <= (SELECT most.turns FROM most)
-             ), due AS MATERIALIZED (
+            "WITH RECURSIVE {walk}, due AS MATERIALIZED (
                SELECT job.id, job.attempt_count, job.next_attempt_at, turns.place, turns.rank
                  FROM (SELECT * FROM ranked WHERE ranked.room > 0 ORDER BY ranked.rank, ranked.place OFFSET 0) AS turns
                 CROSS JOIN LATERAL (
@@ -209,6 +168,60 @@ impl JobTable {
                LEFT JOIN (claimed JOIN due ON due.id = claimed.id) ON due.place = companies.place
               ORDER BY due.rank, companies.place, due.next_attempt_at"
         )
+    }
+
+    /// The keys that a claim examines and their ranks: `companies` in turn, and `ranked` keys of those that are not full.
+    fn walk_sql(&self) -> String {
+        let Self { key, company, .. } = self;
+        let (start, following) =
+            (self.next_sql(company, "", "$2"), self.next_sql(company, "", "companies.company"));
+        let start_key = self.next_sql(key, &format!("AND j.{company} = open.company"), "open.after");
+        let following_key = self.next_sql(key, &format!("AND j.{company} = keys.company"), "keys.key");
+        // `OFFSET 0` keeps the planner from evaluating the next value once per use.
+        // Each step of `keys` adds one key of each company; the step past the limit tells whether there are more. A key
+        // that may start no job takes no turn: it has the rank of the one before it.
+        format!(
+            "companies(company, first, place) AS (
+               SELECT start.company, start.company, 1::bigint
+                 FROM (SELECT {start} AS company OFFSET 0) AS start WHERE start.company IS NOT NULL
+                UNION ALL
+               SELECT following.company, companies.first, companies.place + 1
+                 FROM companies CROSS JOIN LATERAL (SELECT {following} AS company OFFSET 0) AS following
+                WHERE companies.place < $3 AND following.company <> companies.first
+             ), open AS MATERIALIZED (
+               SELECT companies.company, companies.place, last.key AS after
+                 FROM companies LEFT JOIN unnest($12::uuid[], $13::uuid[]) AS last(company, key)
+                   ON last.company = companies.company
+                WHERE companies.company <> ALL($11::uuid[])
+             ), most AS MATERIALIZED (
+               SELECT GREATEST($3 / GREATEST(count(*), 1), 1) AS turns FROM open
+             ), keys(company, place, key, first, turn) AS (
+               SELECT open.company, open.place, start.key, start.key, 1::bigint
+                 FROM open CROSS JOIN LATERAL (SELECT {start_key} AS key OFFSET 0) AS start WHERE start.key IS NOT NULL
+                UNION ALL
+               SELECT keys.company, keys.place, following.key, keys.first, keys.turn + 1
+                 FROM keys CROSS JOIN LATERAL (SELECT {following_key} AS key OFFSET 0) AS following
+                WHERE keys.turn <= (SELECT most.turns FROM most) AND following.key <> keys.first
+             ), ranked AS MATERIALIZED (
+               SELECT keys.company, keys.place, keys.key, keys.turn, $6::bigint - COALESCE(busy.jobs, 0) AS room,
+                      count(*) FILTER (WHERE $6::bigint > COALESCE(busy.jobs, 0))
+                        OVER (PARTITION BY keys.place ORDER BY keys.turn) AS rank
+                 FROM keys LEFT JOIN unnest($4::uuid[], $5::bigint[]) AS busy(key, jobs) ON busy.key = keys.key
+                WHERE keys.turn <= (SELECT most.turns FROM most)
+             )"
+        )
+    }
+
+    /// The first value of a column in ready jobs after a given value, or the first of all: one index read each.
+    fn next_sql(&self, column: &str, of: &str, after: &str) -> String {
+        let table = self.table;
+        let first = |and: &str| {
+            format!(
+                "(SELECT j.{column} FROM {table} j WHERE j.claim_group = $1 AND j.is_ready AND j.state = 'pending' \
+                 {of} {and} ORDER BY j.{column} LIMIT 1)"
+            )
+        };
+        format!("COALESCE({}, {})", first(&format!("AND j.{column} > {after}")), first(""))
     }
 
     /// Reads the rows: none when no company has ready jobs; otherwise one per job, and one for each other company that

@@ -9,6 +9,7 @@ use serde_json::json;
 use service::clients::authz::AuthzClient;
 use service::clients::org::OrgClient;
 use service::outbound::OutboundClient;
+use service::sealed::Secret;
 use service::workers::{
     Ask, Attempted, Broken, Claimed, Ended, JobTable, Lease, Leased, Queue, Settlement, Worked,
 };
@@ -204,26 +205,9 @@ impl Deliveries {
 
     async fn webhook(&self, lease: &Lease, job: &Job, kept: &Kept) -> Outcome {
         let now = self.core.clock.now();
-        let is_present = kept.previous_expires_at.is_some_and(|until| until > now);
-        let present = kept.previous.as_ref().filter(|_| is_present);
-        let channel = ChannelId::from(lease.key);
-        let Some(own) = &kept.secret else {
-            tracing::error!(%channel, "a webhook has no signing secret; its deliveries are retried");
+        let Some(secrets) = self.secrets(job.company(), lease.key.into(), kept) else {
             return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
         };
-        let mut secrets = match self.sealer.open(job.company(), channel, own) {
-            Ok(secret) => vec![secret],
-            Err(error) => {
-                tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries are retried");
-                return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
-            }
-        };
-        match present.map(|sealed| self.sealer.open(job.company(), channel, sealed)).transpose() {
-            Ok(previous) => secrets.extend(previous),
-            Err(error) => {
-                tracing::warn!(%channel, %error, "cannot open a previous signing secret; it does not sign")
-            }
-        }
         let attempt = Attempt {
             company: job.company(),
             id: DeliveryId::from(lease.id),
@@ -237,6 +221,26 @@ impl Deliveries {
             tracing::debug!(id = %lease.id, detail = error.detail(), "webhook request failed");
         }
         outcome::of_webhook(sent.as_ref(), self.core.clock.now())
+    }
+
+    /// The secrets that sign: the channel's own, and the previous one during a rotation. `None` without its own.
+    fn secrets(&self, company: CompanyId, channel: ChannelId, kept: &Kept) -> Option<Vec<Secret>> {
+        let own = kept.secret.as_ref()?;
+        let open = |sealed| self.sealer.open(company, channel, sealed);
+        let own = open(own).inspect_err(|error| {
+            tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries are retried");
+        });
+        let mut secrets = vec![own.ok()?];
+        let is_present = kept.previous_expires_at.is_some_and(|until| until > self.core.clock.now());
+        if let Some(previous) = kept.previous.as_ref().filter(|_| is_present) {
+            match open(previous) {
+                Ok(previous) => secrets.push(previous),
+                Err(error) => {
+                    tracing::warn!(%channel, %error, "cannot open a previous signing secret; it does not sign");
+                }
+            }
+        }
+        Some(secrets)
     }
 
     async fn mail(&self, lease: &Lease, job: &Job) -> Outcome {

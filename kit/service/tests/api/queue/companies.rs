@@ -104,7 +104,9 @@ async fn turns_that_do_not_fit_into_a_claim_come_in_the_next() {
     let mut shared: BTreeMap<Uuid, usize> = BTreeMap::new();
     for _ in 0..10 {
         let claimed = claim(&world.doing.pool, &ask).await;
-        shares(&claimed).into_iter().for_each(|(company, jobs)| *shared.entry(company).or_default() += jobs);
+        for (company, jobs) in shares(&claimed) {
+            *shared.entry(company).or_default() += jobs;
+        }
         ask.position = claimed.position;
     }
     assert_eq!(shared.into_values().collect::<Vec<_>>(), [7; 10]);
