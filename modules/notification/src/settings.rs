@@ -35,7 +35,7 @@ const ALLOW_CIDRS: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS",
     Kind::List,
     None,
-    "Networks that webhooks may lead to although they are not public, beside PLATFORM_OUTBOUND_ALLOW_NETWORKS; never the platform's own ports; up on localhost allows loopback",
+    "Networks that webhooks may lead to although they are not public, beside PLATFORM_OUTBOUND_ALLOW_NETWORKS; never the platform's own ports; up on localhost allows loopback if this is unset",
 );
 const CLAIM_GROUP: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_CLAIM_GROUP",

@@ -258,7 +258,7 @@ impl JobTable {
             match row.try_get("claim_key")? {
                 Some(key) if is_full || has_more => position.remember(company, key),
                 // Its turn did not come.
-                None if is_full => {}
+                None if is_full || ask.full.contains(&company) => {}
                 _ => drop(position.keys.remove(&company)),
             }
             has_longer |= has_more;

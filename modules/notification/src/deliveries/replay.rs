@@ -29,6 +29,7 @@ pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Create
     }
     check_channel(is_deleted, is_disabled)?;
     let made = store::replay(&mut tx, &app.outbox, id).await?;
+    store::keep_addresses(&mut tx, channel).await?;
     let told = json!({ "replayOf": id, "channelId": made.channel_id });
     tx.commit("delivery.replayed", format!("delivery:{}", made.id), told).await?;
     app.wake();
@@ -48,6 +49,7 @@ pub(crate) async fn many(
     if replayed == 0 {
         tx.unchanged().await?;
     } else {
+        store::keep_addresses(&mut tx, body.channel).await?;
         tx.commit("deliveries.replayed", subject(body.channel), json!({ "deliveries": replayed })).await?;
         app.wake();
     }

@@ -151,6 +151,20 @@ pub(super) async fn replay(
     row.delivery(company)
 }
 
+/// Keeps the channel's former addresses as long as its replayed deliveries may remain. The caller holds the channel's
+/// lock.
+pub(super) async fn keep_addresses(tx: &mut CompanyTx, channel: ChannelId) -> Result<(), ApiError> {
+    let company = tx.company();
+    sqlx::query!(
+        "UPDATE notification.former_addresses SET until = now() WHERE company_id = $1 AND channel_id = $2",
+        company.as_uuid(),
+        channel.as_uuid()
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
 /// Reads whether a channel of the company is deleted and whether it is disabled. Locks the row until the transaction
 /// ends, so that concurrent replays of the channel's deliveries wait for each other.
 pub(super) async fn channel(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(bool, bool)>, ApiError> {

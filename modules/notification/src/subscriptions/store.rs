@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 use super::rules::{OwnSubscription, Subscription};
 use crate::channels::rules::{ChannelId, Kind};
 
-/// Days for which a former address is kept: the longest ladder takes 120, and dead deliveries are kept for 90.
+/// Days for which a former address is kept, after each replay through its channel anew: the longest ladder takes 120, and
+/// dead deliveries are kept for 90.
 const ADDRESS_DAYS: i32 = 210;
 
 /// Reads the kind of a channel that is not deleted, and the caller's subscription as this member: not that of another

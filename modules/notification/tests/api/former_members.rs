@@ -97,6 +97,37 @@ async fn mail_to_an_address_that_a_subscription_had_before_goes_too() {
     assert!(former().await.is_empty(), "the addresses themselves are gone");
 }
 
+#[tokio::test]
+async fn a_former_address_is_kept_as_long_as_replays_of_its_deliveries_may_remain() {
+    let module = start().await;
+    let mut replayed = Vec::new();
+    for key in ["one", "many", "none"] {
+        let mail = channel(&module, key, "email", None).await;
+        module
+            .execute(format!(
+                "INSERT INTO notification.former_addresses(company_id, channel_id, member_id, email, until) \
+                   VALUES ('{0}', '{mail}', '{0}', '{key}@example.com', now() - interval '209 days'); \
+                 INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by) \
+                   VALUES ('{mail}', '{0}', '{mail}', 's', 'b', 'x'); \
+                 INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload, \
+                   state, settled_at) \
+                 VALUES ('{mail}', '{0}', '{mail}', '{mail}', 'email', '{key}@example.com', 'b', 'dead', now())",
+                module.company
+            ))
+            .await;
+        replayed.push(mail);
+    }
+    let one = module.ask("POST", &format!("/deliveries/{}/replay", replayed[0]), None).await;
+    assert_eq!(one.status, 201, "{}", one.text);
+    let since = json!({ "channelId": replayed[1], "since": "2020-01-01T00:00:00Z" });
+    let many = module.ask("POST", "/deliveries/replay", Some(since)).await;
+    assert_eq!((many.status, &many.data()["replayed"]), (200, &json!(1)), "{}", many.text);
+    let kept = "SELECT to_jsonb(email) FROM notification.former_addresses \
+                 WHERE until > now() - interval '1 hour' ORDER BY email";
+    let kept = module.database.rows(kept.to_owned()).await;
+    assert_eq!(kept, [json!("many@example.com"), json!("one@example.com")]);
+}
+
 async fn subscribe(module: &testkit::ModuleApi, channel: &str, member: Uuid, email: &str) {
     module
         .execute(format!(
