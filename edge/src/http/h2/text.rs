@@ -61,14 +61,16 @@ impl<'a> Text<'a> {
         Some(Cow::Owned(decoded))
     }
 
-    /// Whether the string certainly contains only visible ASCII and spaces. All other codes start with nine ones, and
-    /// hardly any text contains nine ones, so this check decodes nothing.
+    /// Whether the string certainly contains only visible ASCII and spaces. All other codes start with nine ones, so most
+    /// texts need not be decoded; a long token may contain nine ones by chance.
     pub(crate) fn is_visible(self) -> bool {
-        if self.is_coded {
-            !has_nine_ones(self.bytes)
-        } else {
-            self.bytes.iter().fold(true, |all, byte| all & (b' '..=b'~').contains(byte))
+        let mut all = true;
+        if !self.is_coded {
+            self.bytes.iter().for_each(|byte| all &= is_visible(*byte));
+        } else if has_nine_ones(self.bytes) {
+            all = symbols(self.bytes, |byte| all &= is_visible(byte)).is_some() && all;
         }
+        all
     }
 
     pub(crate) fn has_fragment(self) -> Option<bool> {
@@ -85,6 +87,10 @@ impl<'a> Text<'a> {
     }
 }
 
+const fn is_visible(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Codes {
@@ -96,7 +102,7 @@ struct Codes {
 }
 
 /// The number of codes per length in bits (RFC 7541, appendix B): codes are ordered by length.
-const LENGTHS: [Codes; 21] = {
+static LENGTHS: [Codes; 21] = {
     const COUNTS: [(u32, u64); 21] = [
         (5, 10),
         (6, 26),
@@ -134,7 +140,7 @@ const LENGTHS: [Codes; 21] = {
 };
 
 /// The symbols of the codes, in order.
-const SYMBOLS: [u8; 256] = [
+static SYMBOLS: [u8; 256] = [
     48, 49, 50, 97, 99, 101, 105, 111, 115, 116, 32, 37, 45, 46, 47, 51, 52, 53, 54, 55, 56, 57, 61, 65, 95,
     98, 100, 102, 103, 104, 108, 109, 110, 112, 114, 117, 58, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77,
     78, 79, 80, 81, 82, 83, 84, 85, 86, 87, 89, 106, 107, 113, 118, 119, 120, 121, 122, 38, 42, 44, 59, 88,
@@ -148,6 +154,32 @@ const SYMBOLS: [u8; 256] = [
     2, 3, 4, 5, 6, 7, 8, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 127,
     220, 249, 10, 13, 22,
 ];
+
+/// A symbol and the length of its code, for every first byte of the codes that have at most eight bits; 0 bits for the
+/// others.
+static SHORT: [(u8, u32); 256] = {
+    let mut short = [(0, 0); 256];
+    let mut first = 0;
+    let mut slots: &mut [(u8, u32)] = &mut short;
+    while let [slot, after @ ..] = slots {
+        let mut lengths: &[Codes] = &LENGTHS;
+        while let [codes, longer @ ..] = lengths {
+            if codes.bits > u8::BITS {
+                break;
+            }
+            let window = first << 24;
+            if window < codes.limit {
+                let above = (codes.limit - 1 - window) >> (32 - codes.bits);
+                *slot = (SYMBOLS[(codes.count - 1 - above) as usize], codes.bits);
+                break;
+            }
+            lengths = longer;
+        }
+        first += 1;
+        slots = after;
+    }
+    short
+};
 
 /// Decodes a Huffman-coded string, passing every byte to `each`. Returns the number of bytes.
 fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
@@ -165,7 +197,14 @@ fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
             return Some(count);
         }
         let window = (bits | beyond) >> 32;
-        let codes = LENGTHS.into_iter().find(|codes| window < codes.limit)?;
+        if let Some((symbol, length @ 1..)) = SHORT.get(usize::try_from(window >> 24).ok()?) {
+            filled = filled.checked_sub(*length)?;
+            bits <<= length;
+            each(*symbol);
+            count += 1;
+            continue;
+        }
+        let codes = LENGTHS.iter().find(|codes| window < codes.limit)?;
         filled = filled.checked_sub(codes.bits)?;
         bits <<= codes.bits;
         // The number of codes of this length above this one.
