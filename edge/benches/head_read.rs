@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use bytes::Bytes;
 use contract::CorrelationId;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use edge::bench::take_in;
+use edge::bench::{HeaderBlocks, take_in};
 
 /// Sizes of heads; the largest is about the limit of a header block.
 const SIZES: [usize; 3] = [600, 6_000, 60_000];
@@ -46,5 +46,42 @@ fn heads(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, heads);
+/// A header block of one literal, `authorization` with a Huffman-coded value of at least this many bytes, whose bits
+/// repeat these.
+fn block(bytes: usize, bits: &[u8]) -> Vec<u8> {
+    let bits: Vec<u8> = bits.iter().copied().cycle().take(bytes.next_multiple_of(bits.len()) * 8).collect();
+    let value = bits.chunks(8).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit));
+    let value: Vec<u8> = value.collect();
+    let mut block = vec![0x1f, 8, 0xff];
+    let mut length = value.len() - 0x7f;
+    while length >= 0x80 {
+        block.push(u8::try_from(length % 0x80).expect("seven bits") | 0x80);
+        length /= 0x80;
+    }
+    block.push(u8::try_from(length).expect("seven bits"));
+    block.extend(value);
+    block
+}
+
+/// Header blocks of HTTP/2. Codes of control characters start with nine ones, which may also stand in a token by chance.
+fn blocks(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("block_read");
+    for size in SIZES {
+        // `0`, and `9w` in every eighth place.
+        let plain = [0; 5];
+        let by_chance = [&[0; 30][..], &[0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]].concat();
+        for (name, bits) in [("token", &plain[..]), ("token with nine ones", &by_chance)] {
+            let block = block(size.max(200), bits);
+            assert!(HeaderBlocks::default().is_well_formed(&block), "{name}");
+            group.throughput(Throughput::Bytes(block.len().try_into().expect("a small number")));
+            group.bench_with_input(BenchmarkId::new(name, size), &block, |bencher, block| {
+                let mut blocks = HeaderBlocks::default();
+                bencher.iter(|| blocks.is_well_formed(black_box(block)));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, heads, blocks);
 criterion_main!(benches);

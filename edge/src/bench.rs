@@ -12,6 +12,7 @@ use crate::config::OwnHosts;
 use crate::http::h1::framing::Length;
 use crate::http::h1::reader::{Reader, Taken};
 use crate::http::h1::{Fault, framing, head};
+use crate::http::h2::fields::Fields;
 use crate::http::headers::Marks;
 use crate::http::peer::{Peer, Scheme};
 use crate::pipeline::forwarded::Sender;
@@ -67,6 +68,17 @@ pub fn take_in(
     let marks = Marks::of(&head.headers);
     guard::check_headers(marks, &head.headers).ok()?;
     rewrite(head.headers, host, correlation, client)
+}
+
+/// The check of an HTTP/2 connection's header blocks.
+#[derive(Debug, Default)]
+pub struct HeaderBlocks(Fields);
+
+impl HeaderBlocks {
+    /// Checks the next block; true when it is well-formed.
+    pub fn is_well_formed(&mut self, block: &[u8]) -> bool {
+        self.0.read(block).is_some_and(|seen| !seen.malformed)
+    }
 }
 
 /// What was read of an upstream's answer.

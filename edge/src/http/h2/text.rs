@@ -159,23 +159,24 @@ static SYMBOLS: [u8; 256] = [
 /// others.
 static SHORT: [(u8, u32); 256] = {
     let mut short = [(0, 0); 256];
-    let mut first = 0;
     let mut slots: &mut [(u8, u32)] = &mut short;
+    let (mut symbols, mut lengths): (&[u8], &[Codes]) = (&SYMBOLS, &LENGTHS);
+    // How many symbols are done, and how many slots the next one has.
+    let (mut done, mut slots_of_symbol) = (0, 0);
     while let [slot, after @ ..] = slots {
-        let mut lengths: &[Codes] = &LENGTHS;
-        while let [codes, longer @ ..] = lengths {
-            if codes.bits > u8::BITS {
-                break;
-            }
-            let window = first << 24;
-            if window < codes.limit {
-                let above = (codes.limit - 1 - window) >> (32 - codes.bits);
-                *slot = (SYMBOLS[(codes.count - 1 - above) as usize], codes.bits);
-                break;
-            }
-            lengths = longer;
+        let ([symbol, later @ ..], [codes, longer @ ..]) = (symbols, lengths) else { break };
+        if codes.bits > u8::BITS {
+            break;
         }
-        first += 1;
+        *slot = (*symbol, codes.bits);
+        slots_of_symbol += 1;
+        if slots_of_symbol == 1 << (u8::BITS - codes.bits) {
+            (symbols, slots_of_symbol) = (later, 0);
+            done += 1;
+            if done == codes.count {
+                lengths = longer;
+            }
+        }
         slots = after;
     }
     short
