@@ -61,13 +61,13 @@ impl<'a> Text<'a> {
         Some(Cow::Owned(decoded))
     }
 
-    /// Whether the string certainly contains only visible ASCII and spaces. All other codes start with nine ones, so most
-    /// texts need not be decoded; a long token may contain nine ones by chance.
+    /// Whether the string contains only visible ASCII and spaces. The codes of all other bytes have a beginning that most
+    /// texts do not contain, so few need be decoded.
     pub(crate) fn is_visible(self) -> bool {
         let mut all = true;
         if !self.is_coded {
             self.bytes.iter().for_each(|byte| all &= is_visible(*byte));
-        } else if has_nine_ones(self.bytes) {
+        } else if may_hide(self.bytes) {
             all = symbols(self.bytes, |byte| all &= is_visible(byte)).is_some() && all;
         }
         all
@@ -215,6 +215,21 @@ fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
     }
 }
 
+/// Whether a Huffman-coded string may contain a byte that is not visible: the code of 0 is ten ones and three zeros, and
+/// the others begin with fifteen ones. Each lies within three neighbouring bytes.
+fn may_hide(text: &[u8]) -> bool {
+    let (second, third) = (text.get(1..).unwrap_or_default(), text.get(2..).unwrap_or_default());
+    let found = text.iter().zip(second).zip(third).fold(0_u32, |found, ((first, second), third)| {
+        let one = u32::from_be_bytes([0, *first, *second, *third]);
+        let two = one & one << 1;
+        let four = two & two << 2;
+        let eight = four & four << 4;
+        let zeros = !one << 10 & !one << 11 & !one << 12;
+        found | eight & two << 8 & zeros | eight & eight << 7
+    });
+    found != 0 || third.is_empty()
+}
+
 /// Whether nine consecutive bits are ones. Any nine bits lie within two neighbouring bytes.
 fn has_nine_ones(text: &[u8]) -> bool {
     let after = text.get(1..).unwrap_or_default();
@@ -286,6 +301,22 @@ pub(crate) mod tests {
             }
         }
         assert!(!has_nine_ones(&[]) && !has_nine_ones(&[0xff]));
+    }
+
+    #[test]
+    fn what_is_not_visible_is_found_wherever_it_stands() {
+        // `0` has five bits, `a` five, `w` seven, `X` eight; `9` ends in five ones.
+        let beside = ["", "0", "00", "w0", "ww", "w00", "9X", "9w9", "XX0", "0000000"];
+        for byte in 0..=u8::MAX {
+            for before in beside {
+                for after in beside {
+                    let text = [before.as_bytes(), &[byte], after.as_bytes()].concat();
+                    let coded = encoded(&text);
+                    let is_visible = Text { bytes: &coded, is_coded: true }.is_visible();
+                    assert_eq!(is_visible, (b' '..=b'~').contains(&byte), "{before:?} {byte} {after:?}");
+                }
+            }
+        }
     }
 
     #[test]
