@@ -216,18 +216,26 @@ fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
 }
 
 /// Whether a Huffman-coded string may contain a byte that is not visible: the code of 0 is ten ones and three zeros, and
-/// the others begin with fifteen ones. Each lies within three neighbouring bytes.
-fn may_hide(text: &[u8]) -> bool {
-    let (second, third) = (text.get(1..).unwrap_or_default(), text.get(2..).unwrap_or_default());
-    let found = text.iter().zip(second).zip(third).fold(0_u32, |found, ((first, second), third)| {
-        let one = u32::from_be_bytes([0, *first, *second, *third]);
-        let two = one & one << 1;
-        let four = two & two << 2;
-        let eight = four & four << 4;
-        let zeros = !one << 10 & !one << 11 & !one << 12;
-        found | eight & two << 8 & zeros | eight & eight << 7
-    });
-    found != 0 || third.is_empty()
+/// the others begin with fifteen ones.
+fn may_hide(mut text: &[u8]) -> bool {
+    // Eight bytes at a time, of which the next ones repeat the last two: enough for fifteen bits anywhere.
+    let mut found = 0;
+    while let Some(eight) = text.first_chunk() {
+        found |= begins_hidden(u64::from_be_bytes(*eight));
+        text = text.get(6..).unwrap_or_default();
+    }
+    let mut last = [0; 8];
+    last.iter_mut().zip(text).for_each(|(slot, byte)| *slot = *byte);
+    found | begins_hidden(u64::from_be_bytes(last)) != 0
+}
+
+/// Not 0 if these bits contain ten ones and three zeros, or fifteen ones.
+const fn begins_hidden(one: u64) -> u64 {
+    let two = one & one << 1;
+    let four = two & two << 2;
+    let eight = four & four << 4;
+    let zeros = !one << 10 & !one << 11 & !one << 12;
+    eight & two << 8 & zeros | eight & eight << 7
 }
 
 /// Whether nine consecutive bits are ones. Any nine bits lie within two neighbouring bytes.
