@@ -36,6 +36,7 @@ const SHARED: &[(&str, &str)] = &[
     ("PlatformRole", "service: looks up the role; authz: the body that grants it"),
     ("Posted", "service: how notification answered an event; notification: the event itself"),
     ("Reader", "contract: reads variables; service: the caller who reads names"),
+    ("Reply", "mail: the mail server's last reply to a mail; testkit: the response to a request"),
     ("Role", "contract: an entry of `roles[]`; docs: what a caller may do with a document"),
     (
         "Scope",
