@@ -152,7 +152,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     async fn more(&mut self) -> bool {
-        let read = timeout(SOON, self.stream.read_buf(&mut self.read)).await.expect("bytes in time");
+        // An upstream that hangs waits for the gateway's time limit, which is as long as SOON.
+        let read = timeout(2 * SOON, self.stream.read_buf(&mut self.read)).await.expect("bytes in time");
         read.is_ok_and(|length| length > 0)
     }
 }
