@@ -1,7 +1,7 @@
 //! A TCP connection that is read line by line, for STARTTLS.
 //!
 //! What a server sends before the TLS handshake could come from an attacker on the way, so nothing of it may count
-//! afterwards. lettre reads whatever has arrived, and takes what is left for the replies to the commands inside TLS. This
+//! afterwards. lettre reads all that has arrived, and takes the rest for replies to the commands inside TLS. This
 //! connection returns one line per read, so anything after the reply to `STARTTLS` goes to the TLS handshake, which
 //! then fails.
 

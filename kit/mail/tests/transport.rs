@@ -110,7 +110,7 @@ async fn a_positive_reply_that_is_none_to_its_command_ends_the_connection_withou
         server.answer(step, status, "word");
         let reply = transport.send(&mail_to("c@example.com")).await.expect("a positive reply");
         assert_eq!(reply, Reply { status, is_taken: false }, "{step:?}");
-        // This server keeps every mail whose text it gets, whatever it replies.
+        // This server keeps each mail that it receives in full, even if its reply says otherwise.
         let sent = usize::from(step == Step::Mail);
         assert_eq!(server.mails().len(), mails + sent, "{step:?} {status}");
         server.behave(step);

@@ -313,6 +313,6 @@ mod tests {
         };
         assert_eq!(left(2, &[4, 5, 8], false), [1, 5, 9], "3 and 7 have none");
         assert_eq!(left(6, &[8, 9, 2], false), [3, 5, 9], "7 and 1, in the next round");
-        assert_eq!(left(6, &[9, 3], true), [3, 9], "nobody else has any");
+        assert_eq!(left(6, &[9, 3], true), [3, 9], "no other company has any");
     }
 }

@@ -26,7 +26,7 @@
 //!
 //! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. All jobs of a key belong to
 //! one company; where the key is the company, `<company>` names the same column, and its index is on it once. Companies
-//! come first: they take turns, whatever the number of their keys. Jobs of one key are claimed in order; there is no
+//! come first: they take turns, however many keys they have. Jobs of one key are claimed in order; there is no
 //! order between keys.
 //!
 //! All times are the database's. Every lease has a token; settling without the current token changes nothing.

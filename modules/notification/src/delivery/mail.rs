@@ -95,7 +95,7 @@ impl Mailer {
         }
     }
 
-    /// Classifies a failure to connect. Whatever its status, the server refuses the connection and not this mail.
+    /// Classifies a failure to connect: with any status, the server refuses the connection and not this mail.
     fn unconnected(&self, id: DeliveryId, error: &smtp::Error) -> Outcome {
         match error.status().map(u16::from) {
             status @ Some(400..=499) => turned_away(status, self.note_outage(error).elapsed()),

@@ -181,8 +181,8 @@ pub(super) struct ChannelState {
     pub(super) is_disabled: bool,
 }
 
-/// The state of a channel, which stays so until the transaction ends: whoever deletes or enables the channel meanwhile
-/// sees what it stores.
+/// Reads the state of a channel and locks it until the transaction ends: a request that deletes or enables the channel
+/// waits, and then sees what the transaction stored.
 pub(super) async fn channel_state(tx: &mut CompanyTx, id: ChannelId) -> Result<ChannelState, ApiError> {
     let state = sqlx::query_as!(
         ChannelState,

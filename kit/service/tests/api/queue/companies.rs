@@ -34,10 +34,10 @@ async fn a_company_with_ready_jobs_in_many_keys_delays_no_other_company() {
     add_many(&world.owner, TWO, 1_600, 400).await;
     let mut ask = ask(8, 4);
     for other in [ONE, THREE] {
-        // Whatever the order of the companies, and wherever the claims of the long backlog are.
+        // The other company comes before or after, and the claims of the backlog are anywhere in it.
         for _ in 0..3 {
             let claimed = claim(&world.doing.pool, &ask).await;
-            assert_eq!(shares(&claimed), BTreeMap::from([(TWO, 8)]), "nobody else has any");
+            assert_eq!(shares(&claimed), BTreeMap::from([(TWO, 8)]), "no other company has any");
             ask.position = claimed.position;
         }
         add_many(&world.owner, other, 1, 1).await;
