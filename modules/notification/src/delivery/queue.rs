@@ -225,7 +225,10 @@ impl Deliveries {
 
     /// The secrets that sign: the channel's own, and the previous one during a rotation. `None` without its own.
     fn secrets(&self, company: CompanyId, channel: ChannelId, kept: &Kept) -> Option<Vec<Secret>> {
-        let own = kept.secret.as_ref()?;
+        let Some(own) = &kept.secret else {
+            tracing::error!(%channel, "a webhook has no signing secret; its deliveries are retried");
+            return None;
+        };
         let open = |sealed| self.sealer.open(company, channel, sealed);
         let own = open(own).inspect_err(|error| {
             tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries are retried");

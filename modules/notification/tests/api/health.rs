@@ -29,6 +29,23 @@ async fn failing(module: &ModuleApi, receiver: &Stub, key: &str, dead: u32, sinc
     hook
 }
 
+const DISABLE: &str = "UPDATE notification.channels SET disabled_reason = 'failing'";
+
+/// A delivery as a dispatch commits it while the channel is enabled.
+async fn insert_delivery(module: &ModuleApi, hook: &str, receiver: &Stub) {
+    module
+        .execute(format!(
+            "WITH made AS (
+               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
+               VALUES (gen_random_uuid(), '{0}', '{hook}', 's', 'b', 'x') RETURNING id)
+             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
+             SELECT gen_random_uuid(), '{0}', id, '{hook}', 'webhook', '{1}/hook', '{{}}' FROM made",
+            module.company,
+            receiver.url()
+        ))
+        .await;
+}
+
 #[tokio::test]
 async fn twenty_dead_in_a_row_over_a_day_disable_a_channel_and_fewer_or_faster_ones_do_not() {
     let (module, receiver) = start_with_receiver().await;
@@ -103,19 +120,9 @@ async fn what_waits_for_a_disabled_channel_is_not_tried_and_is_delivered_when_it
     let (module, receiver) = start_with_receiver().await;
     receiver.answer("POST", "/hook", 200, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/hook").await;
-    let disable = "UPDATE notification.channels SET disabled_reason = 'failing'";
     // Published while the channel was enabled; the worker claims it after it was disabled.
-    module
-        .execute(format!(
-            "WITH off AS ({disable}), made AS (
-               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
-               VALUES (gen_random_uuid(), '{0}', '{hook}', 's', 'b', 'x') RETURNING id)
-             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
-             SELECT gen_random_uuid(), '{0}', id, '{hook}', 'webhook', '{1}/hook', '{{}}' FROM made",
-            module.company,
-            receiver.url()
-        ))
-        .await;
+    module.execute(DISABLE.to_owned()).await;
+    insert_delivery(&module, &hook, &receiver).await;
     let waits = until(&module, |jobs| jobs.iter().all(|job| job["class"] == "channel_disabled")).await;
     assert_eq!(
         (&waits[0]["state"], &waits[0]["attempts"]),
@@ -138,24 +145,13 @@ async fn a_channel_that_is_enabled_while_the_worker_postpones_its_delivery_gets_
     let (module, receiver) = start_with_receiver().await;
     receiver.answer("POST", "/hook", 200, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/hook").await;
-    let disable = "UPDATE notification.channels SET disabled_reason = 'failing'";
-    module.execute(disable.to_owned()).await;
+    module.execute(DISABLE.to_owned()).await;
     // Enabled, but not yet committed: the worker still finds the channel disabled.
     let owner = module.database.owner_pool();
     let mut enabling = owner.begin().await.expect("a transaction");
     let enable = "UPDATE notification.channels SET disabled_reason = NULL";
     sqlx::query(enable).execute(&mut *enabling).await.expect("enabled");
-    module
-        .execute(format!(
-            "WITH made AS (
-               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
-               VALUES (gen_random_uuid(), '{0}', '{hook}', 's', 'b', 'x') RETURNING id)
-             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
-             SELECT gen_random_uuid(), '{0}', id, '{hook}', 'webhook', '{1}/hook', '{{}}' FROM made",
-            module.company,
-            receiver.url()
-        ))
-        .await;
+    insert_delivery(&module, &hook, &receiver).await;
     until(&module, |jobs| jobs[0]["leased"] == true || jobs[0]["class"] == "channel_disabled").await;
     enabling.commit().await.expect("committed");
     let done = settled(&module).await;
