@@ -77,7 +77,6 @@ fn place(item: &BatchItem) -> Place {
     Place {
         company: own_company(&item.object),
         module: None,
-        feature: None,
         object_type: Some(item.object.kind.clone()),
         object_id: Some(item.object.id.clone()),
         by_anchor: item.object.kind != "company_module",

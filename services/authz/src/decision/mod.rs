@@ -30,7 +30,7 @@ pub async fn decide(
     let question = question(subject, request);
     let facts = engine.read(&question).await.map_err(|why| Undecided::at_once(&why, subject, request))?;
     let place = facts.places.first().ok_or_else(|| Undecided::without_place(subject, request))?;
-    refuse_unknown_feature(request, &facts, place)?;
+    refuse_unknown_feature(request, &facts)?;
     judge(subject, request, &facts, place)
 }
 
@@ -38,13 +38,9 @@ pub async fn decide(
 ///
 /// # Errors
 /// The feature is unknown to the app that the question is about.
-fn refuse_unknown_feature(
-    request: &AccessRequest,
-    facts: &Facts,
-    place: &PlaceFacts,
-) -> Result<(), Undecided> {
-    let is_unknown = place.module.as_ref().is_some_and(|module| !module.knows_feature)
-        || facts.model.is_unknown_feature(steps::deciding(&facts.model, request), &request.feature_key);
+fn refuse_unknown_feature(request: &AccessRequest, facts: &Facts) -> Result<(), Undecided> {
+    let deciding = steps::deciding(&facts.model, request);
+    let is_unknown = facts.model.is_unknown_feature(deciding, &request.feature_key);
     if is_unknown { Err(Undecided::UnknownFeature) } else { Ok(()) }
 }
 
@@ -84,8 +80,6 @@ pub(crate) fn question(subject: &Subject, request: &AccessRequest) -> Question {
     let place = Place {
         company,
         module: request.module_key.clone(),
-        // Apps declare their own features only: the key is checked against the module that the request names.
-        feature: request.module_key.is_some().then(|| request.feature_key.clone()),
         object_type: object.map(|object| object.kind.clone()),
         object_id: object.map(|object| object.id.clone()),
         by_anchor: false,

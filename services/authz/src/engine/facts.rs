@@ -90,8 +90,6 @@ pub struct Place {
     pub company: Option<CompanyId>,
     /// Module whose state is read; without it, [`deciding_module`] chooses.
     pub module: Option<String>,
-    /// Feature key that the module, when it is an app, must have declared.
-    pub feature: Option<String>,
     /// Type of the object whose anchors are read.
     pub object_type: Option<String>,
     /// Id of that object.
@@ -149,8 +147,6 @@ pub struct ModuleFacts {
     pub installed: bool,
     /// Whether it is enabled.
     pub enabled: bool,
-    /// False only for an app that did not declare the feature key of the place.
-    pub knows_feature: bool,
 }
 
 /// The rows of one [`Place`]; a missing row is `None`.

@@ -400,7 +400,6 @@ async fn statement(
     let companies: Vec<Uuid> = wanted.companies.iter().map(|company| company.as_uuid()).collect();
     let (of_members, members): (Vec<Uuid>, Vec<String>) =
         wanted.members.iter().map(|(company, subject)| (company.as_uuid(), subject.clone())).unzip();
-    let (modules, features): (Vec<String>, Vec<Option<String>>) = wanted.modules.iter().cloned().unzip();
     sqlx::query_file_as!(
         Answer,
         "src/engine/feed/read_index.sql",
@@ -409,8 +408,7 @@ async fn statement(
         &companies,
         &of_members,
         &members,
-        &modules,
-        &features as _
+        &wanted.modules
     )
     .fetch_optional(connection)
     .await
@@ -421,16 +419,13 @@ async fn statement_of_one(
     cursor: &str,
     wanted: &Wanted,
 ) -> sqlx::Result<Option<Answer>> {
-    let (module, feature) =
-        wanted.modules.first().map(|(module, feature)| (module, feature.as_ref())).unzip();
     let answer = sqlx::query_file_as!(
         AnswerOfOne,
         "src/engine/feed/read_one.sql",
         cursor,
         wanted.subjects.first(),
         wanted.companies.first().map(|company| company.as_uuid()),
-        module,
-        feature.flatten()
+        wanted.modules.first()
     )
     .fetch_optional(connection)
     .await?;
@@ -508,9 +503,9 @@ fn subject(text: &str) -> Option<SubjectFacts> {
     Some(SubjectFacts { idp_enabled: sign == "+", lifecycle: lifecycle.to_owned() })
 }
 
-/// Decodes the statement's sum: 1 installed, 2 enabled, 4 knows the feature.
+/// Decodes the statement's sum: 1 installed, 2 enabled.
 const fn module(sum: i32) -> ModuleFacts {
-    ModuleFacts { installed: sum & 1 != 0, enabled: sum & 2 != 0, knows_feature: sum & 4 != 0 }
+    ModuleFacts { installed: sum & 1 != 0, enabled: sum & 2 != 0 }
 }
 
 fn lost(cause: &str) -> Unanswered {

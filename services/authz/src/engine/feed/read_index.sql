@@ -1,8 +1,7 @@
 -- One moment: the snapshot, whose the change log is, what it says since the cursor ($1), and the facts of every decision of
 -- the round. No row: the log is not this database's own. The wiring names who last changed the triggers that write the log:
 -- while one was off, tuples changed without it. A change of a transaction that is yet to come is marked `F`.
--- $2: subjects; $3: companies; $4, $5: members (company, subject); $6, $7: modules, each with a feature key or null. A module
--- is a sum: 1 installed, 2 enabled, 4 the key is one of it.
+-- $2: subjects; $3: companies; $4, $5: members (company, subject); $6: modules. A module is a sum: 1 installed, 2 enabled.
 SELECT pg_current_snapshot()::text AS "snapshot!",
   e.epoch AS "epoch!", e.trimmed::text AS "trimmed!",
   date_part('epoch', pg_postmaster_start_time()) AS "started!",
@@ -23,8 +22,6 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
   ARRAY(SELECT (SELECT f.is_active FROM org.member_facts f WHERE f.company_id = q.company AND f.kc_sub = q.subject)
     FROM ROWS FROM (unnest($4::uuid[]), unnest($5::text[])) AS q(company, subject)) AS "members!: Vec<Option<bool>>",
   ARRAY(SELECT (SELECT CASE WHEN f.installed THEN 1 ELSE 0 END + CASE WHEN f.enabled THEN 2 ELSE 0 END
-        + CASE WHEN q.feature IS NULL OR f.kind <> 'app' OR q.feature = f.key || '.access' OR f.features ? q.feature
-          THEN 4 ELSE 0 END
       FROM registry.module_facts f WHERE f.key = q.module)
-    FROM ROWS FROM (unnest($6::text[]), unnest($7::text[])) AS q(module, feature)) AS "modules!: Vec<Option<i32>>"
+    FROM unnest($6::text[]) AS q(module)) AS "modules!: Vec<Option<i32>>"
 FROM feed.epoch e WHERE e.xmin = e.written_by AND e.tuples = 'authz.tuple'::regclass

@@ -1,6 +1,6 @@
 -- The same moment as read_index.sql tells, for a round of one question after a cursor ($1) at which no transaction was
 -- running: what the server spends on a statement is mostly the number of its parts, and here each list is one value.
--- $2: subject; $3: company; $4: module; $5: feature key. Null: not asked for.
+-- $2: subject; $3: company; $4: module. Null: not asked for.
 SELECT pg_current_snapshot()::text AS "snapshot!",
   e.epoch AS "epoch!", e.trimmed::text AS "trimmed!",
   date_part('epoch', pg_postmaster_start_time()) AS "started!",
@@ -14,7 +14,5 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
   (SELECT f.is_active FROM org.company_facts f WHERE f.company_id = $3::uuid) AS "company?",
   (SELECT f.is_active FROM org.member_facts f WHERE f.company_id = $3::uuid AND f.kc_sub = $2::text) AS "member?",
   (SELECT CASE WHEN f.installed THEN 1 ELSE 0 END + CASE WHEN f.enabled THEN 2 ELSE 0 END
-        + CASE WHEN $5::text IS NULL OR f.kind <> 'app' OR $5::text = f.key || '.access' OR f.features ? $5::text
-          THEN 4 ELSE 0 END
       FROM registry.module_facts f WHERE f.key = $4::text) AS "module?"
 FROM feed.epoch e WHERE e.xmin = e.written_by AND e.tuples = 'authz.tuple'::regclass

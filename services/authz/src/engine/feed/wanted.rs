@@ -20,8 +20,7 @@ pub(crate) struct Wanted {
     pub(crate) subjects: Vec<String>,
     pub(crate) companies: Vec<CompanyId>,
     pub(crate) members: Vec<(CompanyId, String)>,
-    /// Module key and the feature key to check, if any.
-    pub(crate) modules: Vec<(String, Option<String>)>,
+    pub(crate) modules: Vec<String>,
 }
 
 /// The rows found, in the order of their keys.
@@ -49,7 +48,7 @@ pub(crate) struct Moment {
     pub(crate) subjects: Rows<String, SubjectFacts>,
     pub(crate) companies: Rows<CompanyId, bool>,
     pub(crate) members: Rows<(CompanyId, String), bool>,
-    pub(crate) modules: Rows<(String, Option<String>), ModuleFacts>,
+    pub(crate) modules: Rows<String, ModuleFacts>,
 }
 
 /// The company, module and anchors of a place, according to one graph and its model.
@@ -95,13 +94,13 @@ impl Wanted {
     pub(crate) fn of(question: &Question, places: &[Located]) -> Self {
         let subject = &question.subject.id;
         let mut wanted = Self { subjects: vec![subject.clone()], ..Self::default() };
-        for (place, located) in question.places.iter().zip(places) {
+        for located in places {
             if let Some(company) = located.company {
                 wanted.companies.push(company);
                 wanted.members.push((company, subject.clone()));
             }
             if let Some(module) = &located.module {
-                wanted.modules.push((module.clone(), place.feature.clone()));
+                wanted.modules.push(module.clone());
             }
         }
         wanted
@@ -152,8 +151,7 @@ impl Moment {
     pub(crate) fn facts(&self, question: &Question, located: Vec<Located>) -> Option<Facts> {
         let subject = question.subject.id.as_str();
         let known = self.subjects.get(|key| key.as_str().cmp(subject))?;
-        let places = question.places.iter().zip(located);
-        let places = places.map(|(place, located)| self.place(subject, place, located));
+        let places = located.into_iter().map(|located| self.place(subject, located));
         Some(Facts {
             model: Arc::clone(&self.view.rules.model),
             snapshot: self.snapshot.clone(),
@@ -165,7 +163,7 @@ impl Moment {
         })
     }
 
-    fn place(&self, subject: &str, place: &Place, located: Located) -> Option<PlaceFacts> {
+    fn place(&self, subject: &str, located: Located) -> Option<PlaceFacts> {
         let Located { company, module, anchors } = located;
         let mut facts = PlaceFacts { anchors, ..PlaceFacts::default() };
         if let Some(company) = company {
@@ -174,9 +172,7 @@ impl Moment {
             facts.member_active = self.members.get(member)?.copied();
         }
         if let Some(module) = module {
-            let key = (module.as_str(), place.feature.as_deref());
-            let found = self.modules.get(|(of, feature)| (of.as_str(), feature.as_deref()).cmp(&key))?;
-            facts.module = found.cloned();
+            facts.module = self.modules.get(|key| key.cmp(&module))?.cloned();
         }
         Some(facts)
     }

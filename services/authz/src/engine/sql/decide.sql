@@ -52,13 +52,13 @@ verdict AS MATERIALIZED (
 ),
 -- What an object is anchored to; where the question names no company, the anchor says which one is meant.
 place AS MATERIALIZED (
-  SELECT p.no, p.feature, a.anchors,
+  SELECT p.no, a.anchors,
       CASE WHEN p.by_anchor THEN substring(a.first FROM '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})/')::uuid
         ELSE p.company END AS company,
       p.module
     FROM ROWS FROM (jsonb_to_recordset($10::text::jsonb)
-        AS (company uuid, module text, feature text, object_type text, object_id text, by_anchor boolean))
-      WITH ORDINALITY AS p(company, module, feature, object_type, object_id, by_anchor, no)
+        AS (company uuid, module text, object_type text, object_id text, by_anchor boolean))
+      WITH ORDINALITY AS p(company, module, object_type, object_id, by_anchor, no)
     CROSS JOIN LATERAL (
       SELECT coalesce(jsonb_agg(t.subject_id), '[]') AS anchors, min(t.subject_id) AS first FROM (
         SELECT u.subject_id FROM authz.tuple u
@@ -74,8 +74,7 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
   (SELECT jsonb_agg(jsonb_build_object(
       'companyActive', (SELECT is_active FROM org.company_facts WHERE company_id = p.company),
       'memberActive', (SELECT is_active FROM org.member_facts WHERE company_id = p.company AND kc_sub = $2),
-      'module', (SELECT jsonb_build_object('installed', m.installed, 'enabled', m.enabled,
-          'knowsFeature', p.feature IS NULL OR m.kind <> 'app' OR m.features ? p.feature OR p.feature = m.key || '.access')
+      'module', (SELECT jsonb_build_object('installed', m.installed, 'enabled', m.enabled)
         FROM registry.module_facts m WHERE m.key = p.module),
       'anchors', p.anchors
     ) ORDER BY p.no) FROM place p) AS "places?: Json<Vec<PlaceFacts>>",
