@@ -103,6 +103,14 @@ class Platform:
         body = {"typeKey": "company", "code": code, "name": f"{code} Corporation"}
         return self.ask(admin, "POST", "/api/org/admin/units", body)["id"]
 
+    def metrics(self, port):
+        """What the service at this port, without the offset, tells Prometheus."""
+        connection = http.client.HTTPConnection("127.0.0.1", port + self.offset, timeout=20)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
+
     def sql(self, text):
         """Runs statements as the superuser of the platform's database; returns their output."""
         password = (self.data / "secrets/db-superuser").read_text().strip()

@@ -35,8 +35,11 @@ def cpu_ns(process):
 
 def resident_kb(process):
     """Proportional memory of a process and its children, in which shared pages count once."""
-    text = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in family(process.pid)]
-    return sum(int(re.search(r"^Pss:\s+(\d+)", each, re.M)[1]) for each in text)
+    return sum(pss_kb(pid) for pid in family(process.pid))
+
+
+def pss_kb(pid):
+    return int(re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1])
 
 
 def family(pid):
