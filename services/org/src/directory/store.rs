@@ -6,19 +6,20 @@ use contract::page::{Page, PageRequest};
 use service::Reads;
 use uuid::Uuid;
 
-use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search, Short};
+use super::letters;
+use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search};
 
 /// Number of members up to which a search for a short text scans the company. Above it, the index is cheaper, although
 /// the index finds the members of all companies that have these letters.
 const MAX_SCANNED: i64 = 5_000;
 
 /// A row of the directory, with the total of the search.
-struct Row {
-    id: Uuid,
-    display_name: String,
-    email: Option<String>,
-    has_linked_user: bool,
-    total: i64,
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) display_name: String,
+    pub(super) email: Option<String>,
+    pub(super) has_linked_user: bool,
+    pub(super) total: i64,
 }
 
 /// Returns a page of the company's active members that match a search.
@@ -30,10 +31,10 @@ pub(super) async fn page(
 ) -> sqlx::Result<Page<MemberDirectoryEntry>> {
     let rows = match search {
         Search::Everyone => everyone(reads, company, request).await?,
-        Search::Short(short) if count_all(reads, company).await? <= MAX_SCANNED => {
-            scanned(reads, company, &short.pattern, request).await?
-        }
-        Search::Short(short) => by_letters(reads, company, short, request).await?,
+        Search::Short(short) => match count_all(reads, company).await? {
+            ..=MAX_SCANNED => scanned(reads, company, &short.pattern, request).await?,
+            members => letters::page(reads, company, short, members, request).await?,
+        },
         Search::Long(pattern) => long(reads, company, pattern, request).await?,
     };
     // A page past the end has no row to carry the total.
@@ -41,12 +42,8 @@ pub(super) async fn page(
         (Some(row), _) => row.total,
         (None, Search::Everyone) => count_all(reads, company).await?,
         (None, _) if request.offset() == 0 => 0,
-        (None, Search::Short(short)) if short.is_one_pair => {
-            count_by_letters(reads, company, &short.text).await?
-        }
-        (None, Search::Short(Short { pattern, .. }) | Search::Long(pattern)) => {
-            count(reads, company, pattern).await?
-        }
+        (None, Search::Short(short)) => letters::count(reads, company, short).await?,
+        (None, Search::Long(pattern)) => count(reads, company, pattern).await?,
     };
     let items = rows.into_iter().map(|row| MemberDirectoryEntry {
         id: row.id.into(),
@@ -95,50 +92,8 @@ async fn scanned(
     .await
 }
 
-/// Searches with the index `members_letters`; the query must repeat the index's expression exactly. A match has all
-/// letters and pairs of the text, so a single letter or pair needs no `ILIKE`. The matches are materialized because all
-/// of them are counted; otherwise the planner would walk through every member by name to fill a page.
-async fn by_letters(
-    reads: &Reads,
-    company: CompanyId,
-    short: &Short,
-    request: PageRequest,
-) -> sqlx::Result<Vec<Row>> {
-    sqlx::query_as!(
-        Row,
-        r#"WITH found AS MATERIALIZED (
-             SELECT id, display_name, email, user_id FROM org.members
-              WHERE company_id = $1 AND is_active
-                AND org.letters_and_pairs(display_name || E'\n' || coalesce(email, '')) @>
-                    CASE WHEN $3 THEN ARRAY[lower($2)] ELSE org.letters_and_pairs($2) END
-                AND ($3 OR display_name ILIKE $4 OR email ILIKE $4))
-           SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
-                  (SELECT count(*) FROM found) AS "total!"
-             FROM found ORDER BY display_name COLLATE "C", id LIMIT $5 OFFSET $6"#,
-        company.as_uuid(),
-        short.text,
-        short.is_one_pair,
-        short.pattern,
-        request.limit(),
-        request.offset(),
-    )
-    .fetch_all(reads)
-    .await
-}
-
-async fn count_by_letters(reads: &Reads, company: CompanyId, text: &str) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM org.members
-            WHERE company_id = $1 AND is_active
-              AND org.letters_and_pairs(display_name || E'\n' || coalesce(email, '')) @> ARRAY[lower($2)]"#,
-        company.as_uuid(),
-        text,
-    )
-    .fetch_one(reads)
-    .await
-}
-
-/// Searches with the index `members_search`; the query must repeat the index's expression exactly.
+/// Searches with the index `members_search`; the query must repeat the index's expression exactly. Matches are counted, so
+/// all of them are held, by what sorts them alone.
 async fn long(
     reads: &Reads,
     company: CompanyId,
@@ -148,11 +103,12 @@ async fn long(
     sqlx::query_as!(
         Row,
         r#"WITH found AS MATERIALIZED (
-             SELECT id, display_name, email, user_id FROM org.members
-              WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2)
-           SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
+             SELECT id, display_name FROM org.members
+              WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2),
+           page AS MATERIALIZED (SELECT id FROM found ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4)
+           SELECT m.id, m.display_name, m.email, m.user_id IS NOT NULL AS "has_linked_user!",
                   (SELECT count(*) FROM found) AS "total!"
-             FROM found ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
+             FROM page JOIN org.members m ON m.id = page.id ORDER BY m.display_name COLLATE "C", m.id"#,
         company.as_uuid(),
         pattern,
         request.limit(),

@@ -68,6 +68,49 @@ async fn reads_of_a_large_company_are_served_by_indexes() {
     );
 }
 
+/// Short texts that match many members and few, spread over the names or at their end, on near and far pages.
+#[tokio::test]
+async fn short_searches_of_a_large_company_show_every_match_once_by_name() {
+    let org = Org::start().await;
+    let company = org.company("LARGE").await;
+    fill(&org, &company, 6_000).await;
+    sqlx::query("UPDATE org.members SET display_name = 'zz ' || display_name WHERE code LIKE 'C1%'")
+        .execute(&org.owner)
+        .await
+        .expect("names at the end");
+    let directory = format!("/internal/org/companies/{company}/members");
+    for (text, least) in
+        [("e", 6_000), ("ad", 700), ("kd", 100), ("zz", 1_100), ("z%20", 1_100), ("da%20k", 10), ("qq", 0)]
+    {
+        let search = format!("%{}%", text.replace("%20", " "));
+        let expected: Vec<(String, String)> = sqlx::query_as(
+            "SELECT id::text, display_name FROM org.members WHERE company_id = $1::uuid
+               AND (display_name ILIKE $2 OR email ILIKE $2) ORDER BY display_name COLLATE \"C\", id",
+        )
+        .bind(&company)
+        .bind(search)
+        .fetch_all(&org.owner)
+        .await
+        .expect("a scan");
+        assert!(expected.len() >= least, "{text}: {}", expected.len());
+        for (page, size) in [(1, 25), (2, 25), (1, 100), (3, 10), (11, 100), (40, 100), (61, 100)] {
+            let reply = org.get(&format!("{directory}?q={text}&page={page}&pageSize={size}")).await;
+            let shown = reply.data()["items"].as_array().cloned().unwrap_or_default();
+            let shown: Vec<_> = shown.iter().map(|item| (&item["id"], &item["displayName"])).collect();
+            let expected_here: Vec<_> = expected.iter().skip((page - 1) * size).take(size).collect();
+            assert_eq!(reply.data()["total"], expected.len(), "{text}, page {page} of {size}");
+            assert_eq!(shown.len(), expected_here.len(), "{text}, page {page} of {size}");
+            for (shown, (id, name)) in shown.iter().zip(expected_here) {
+                assert_eq!(
+                    (shown.0, shown.1),
+                    (&id.as_str().into(), &name.as_str().into()),
+                    "{text}, page {page}"
+                );
+            }
+        }
+    }
+}
+
 /// Adds members with realistic variation in their names; returns the surnames of the first ones.
 async fn fill(org: &Org, company: &str, members: i64) -> Vec<String> {
     sqlx::query(
@@ -106,9 +149,22 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
         (
             "two letters",
             "members_letters",
-            "WITH found AS MATERIALIZED (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
-               AND org.letters_and_pairs(display_name || E'\\n' || coalesce(email, '')) @> ARRAY['ab'])
-             SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+            "SELECT count(*) FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND org.letters_and_pairs(display_name || E'\\n' || coalesce(email, '')) @> ARRAY['ab']",
+        ),
+        (
+            "two letters, sorted",
+            "members_letters",
+            "SELECT id FROM (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND org.letters_and_pairs(display_name || E'\\n' || coalesce(email, '')) @> ARRAY['ab'] OFFSET 0) found
+             ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+        ),
+        (
+            "two letters, by name",
+            "members_list",
+            "SELECT id FROM (SELECT id, display_name, email FROM org.members WHERE company_id = $1::uuid AND is_active
+               ORDER BY display_name COLLATE \"C\", id LIMIT 2000) named
+             WHERE display_name ILIKE '%ab%' OR email ILIKE '%ab%' ORDER BY display_name COLLATE \"C\", id LIMIT 25",
         ),
         (
             "first page",
