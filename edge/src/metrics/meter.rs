@@ -151,6 +151,7 @@ impl Meter {
         let gauge = |name: &str, help: &str, labels: &[&str]| {
             metrics.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
         };
+        let age = |name: &str, help: &str| metrics.register(GaugeVec::new(Opts::new(name, help), &[])?);
         let own = Arc::<Counted>::default();
         Ok(Self {
             workers: Arc::new(Mutex::new(vec![Arc::clone(&own)])),
@@ -189,22 +190,19 @@ impl Meter {
                 "Revision of the catalog snapshot in use.",
                 &[],
             )?,
-            catalog_silence: metrics.register(GaugeVec::new(
-                Opts::new("platform_gateway_catalog_age_seconds", "Time since registry was last heard."),
-                &[],
-            )?)?,
+            catalog_silence: age(
+                "platform_gateway_catalog_age_seconds",
+                "Time since registry was last heard.",
+            )?,
             certificate_expiry: gauge(
                 "platform_gateway_certificate_expiry_timestamp_seconds",
                 "When the TLS certificate in use ends.",
                 &[],
             )?,
-            keys_age: metrics.register(GaugeVec::new(
-                Opts::new(
-                    "platform_gateway_jwks_age_seconds",
-                    "Time since the provider's keys were last read.",
-                ),
-                &[],
-            )?)?,
+            keys_age: age(
+                "platform_gateway_jwks_age_seconds",
+                "Time since the provider's keys were last read.",
+            )?,
             upstream_connections: counter(
                 "platform_gateway_upstream_connections_total",
                 "Connections to upstreams that requests took, by where they came from.",

@@ -2,6 +2,7 @@
 //! an index that contains only the order and the ids, and only its own rows are read. So the last page of a hundred
 //! thousand takes as long as the first.
 
+use contract::id::CompanyId;
 use contract::page::{Page, PageRequest};
 use service::{ApiError, Permit};
 use sqlx::PgPool;
@@ -15,7 +16,7 @@ use super::store::Row;
 /// first week and how many of that week's submissions precede the page. Rows are looked up one by one for any page
 /// length, because a generic plan must not read the whole table.
 macro_rules! page_of {
-    ($pool:expr, $permit:expr, $limit:expr, $offset:expr, $ids:literal, $weeks:literal $(, $value:expr)*) => {
+    ($list:expr, $ids:literal, $weeks:literal $(, $value:expr)*) => {
         sqlx::query_as!(
             Row,
             r#"WITH weeks AS (SELECT week_start, sum(n) AS n FROM ("# + $weeks + r#") AS counted GROUP BY week_start),
@@ -31,14 +32,22 @@ macro_rules! page_of {
                  LIMIT $2::bigint OFFSET (SELECT skipped FROM first)) AS page
                CROSS JOIN LATERAL (SELECT * FROM timesheet.submissions WHERE id = page.id OFFSET 0) AS s
                ORDER BY s.week_start DESC, s.member_id, s.version_number DESC"#,
-            $permit.company.as_uuid(),
-            $limit,
-            $offset
+            $list.company.as_uuid(),
+            $list.limit,
+            $list.offset
             $(, $value)*
         )
-        .fetch_all($pool)
+        .fetch_all($list.pool)
         .await
     };
+}
+
+/// Rows of one company's list.
+struct Asked<'a> {
+    pool: &'a PgPool,
+    company: CompanyId,
+    limit: i64,
+    offset: i64,
 }
 
 /// Lists one page of a view.
@@ -49,25 +58,16 @@ pub(super) async fn page(
     who: &Who,
     page: PageRequest,
 ) -> Result<Page<Submission>, ApiError> {
-    let rows = |limit, offset| rows(pool, permit, view, who, limit, offset);
-    service::page::load(page, rows, |row| row.total, |row| row.submission(permit.company)).await
+    let company = permit.company;
+    let rows = |limit, offset| rows(Asked { pool, company, limit, offset }, view, who);
+    service::page::load(page, rows, |row| row.total, |row| row.submission(company)).await
 }
 
-async fn rows(
-    pool: &PgPool,
-    permit: &Permit,
-    view: View,
-    who: &Who,
-    limit: i64,
-    offset: i64,
-) -> sqlx::Result<Vec<Row>> {
+async fn rows(list: Asked<'_>, view: View, who: &Who) -> sqlx::Result<Vec<Row>> {
     let member = who.member.map(contract::id::MemberId::as_uuid);
     let rows = match view {
         View::Mine => page_of!(
-            pool,
-            permit,
-            limit,
-            offset,
+            list,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
              WHERE company_id = $1 AND member_id = $4 AND week_start <= (SELECT week_start FROM first)",
             "SELECT week_start, 1 AS n FROM timesheet.submissions WHERE company_id = $1 AND member_id = $4",
@@ -75,10 +75,7 @@ async fn rows(
         )?,
         // Members are never assigned to decide their own weeks.
         View::Approvals if !who.approver => page_of!(
-            pool,
-            permit,
-            limit,
-            offset,
+            list,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
              WHERE company_id = $1 AND assigned_approver_member_id = $4
                AND week_start <= (SELECT week_start FROM first)",
@@ -87,10 +84,7 @@ async fn rows(
             member
         )?,
         View::Approvals => page_of!(
-            pool,
-            permit,
-            limit,
-            offset,
+            list,
             "SELECT id, week_start, member_id, version_number FROM (
                (SELECT id, week_start, member_id, version_number FROM timesheet.submissions
                 WHERE company_id = $1 AND assigned_approver_member_id = $4
@@ -112,10 +106,7 @@ async fn rows(
             NOBODY
         )?,
         View::All => page_of!(
-            pool,
-            permit,
-            limit,
-            offset,
+            list,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
              WHERE company_id = $1 AND week_start <= (SELECT week_start FROM first)",
             "SELECT week_start, submissions AS n FROM timesheet.submission_weeks
