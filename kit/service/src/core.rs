@@ -57,6 +57,8 @@ pub struct CoreParts {
     pub readiness: Readiness,
     /// Limits concurrent costly reads.
     pub read_limit: ReadLimit,
+    /// Limits concurrent reads of a few rows by an index.
+    pub brief_reads: ReadLimit,
     /// Shares the connections between those who read long texts.
     pub long_reads: LongReads,
     /// Limits operations that hold a connection while they wait for another service.
@@ -86,6 +88,7 @@ impl Core {
             holds: Turns::new(half(config.database.max_connections), 1),
             transactions: share(config.database.max_connections),
             read_limit: ReadLimit::new(half(config.database.max_connections)),
+            brief_reads: ReadLimit::new(half(config.database.max_connections)),
             long_reads: LongReads::new(half(config.database.max_connections)),
             reads: Reads::of(&pool),
             pool,

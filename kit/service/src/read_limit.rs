@@ -1,6 +1,11 @@
 //! The bound on costly reads: lists, searches and explanations. One subject may have a few at once; further ones are
 //! refused (429). A service runs a few at a time, one per subject, so that however many are queued, the next subject
-//! waits for at most one read of each other subject. Authorization decisions never pass through here.
+//! waits for at most one read of each other subject. A read whose turn has not come after two seconds is refused (503),
+//! while there is time left to run one: a read that is given up half-way keeps its connection until the database has
+//! finished it. Authorization decisions never pass through here.
+//!
+//! Reads of a few rows by an index are bounded in the same way, but have turns of their own
+//! ([`brief_reads`](crate::core::CoreParts::brief_reads)), so that none of them waits for a costly one.
 //!
 //! A read that had to wait is decided again when its turn has come ([`InTurn`]): a right that is taken away meanwhile opens
 //! nothing.
@@ -11,6 +16,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::pin::pin;
+use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
@@ -22,7 +28,10 @@ use crate::{ApiError, Caller, Core, Reader};
 /// Most costly reads of one subject, running and queued.
 pub const MAX_READS: usize = 4;
 
-/// Bounds the costly reads of one service. Cheap to clone.
+/// Longest wait for a turn.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// Bounds reads of one service. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReadLimit(Turns);
 
@@ -80,7 +89,7 @@ impl ReadLimit {
     /// Waits for the subject's turn.
     ///
     /// # Errors
-    /// 429 when the subject already has [`MAX_READS`].
+    /// 429 when the subject already has [`MAX_READS`]; 503 when the turn does not come.
     pub async fn enter(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
         let mut taking = pin!(self.0.take(subject.as_str(), MAX_READS));
         let mut waited = false;
@@ -89,8 +98,9 @@ impl ReadLimit {
             waited |= polled.is_pending();
             polled
         });
-        let turn = turn.await.map_err(|_| ApiError::unavailable("read_limit"))?;
-        turn.map(|turn| ReadTurn { turn, waited }).ok_or(ApiError::RateLimited)
+        let unavailable = || ApiError::unavailable("read_limit");
+        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| unavailable())?;
+        turn.map_err(|_| unavailable())?.map(|turn| ReadTurn { turn, waited }).ok_or(ApiError::RateLimited)
     }
 
     /// As [`Self::enter`], for any reader; an insider never waits.
@@ -192,6 +202,19 @@ mod tests {
             drop(other.await.expect("one after the other"));
         }
         assert!(limit.0.is_unused(), "nothing is kept of who reads no more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_does_not_come_is_refused_and_leaves_nothing() {
+        let (limit, ann) = (ReadLimit::new(1), subject("ann"));
+        let held = limit.enter(&subject("bob")).await.expect("the only turn");
+        let begun = tokio::time::Instant::now();
+        let refused = limit.enter(&ann).await;
+        assert!(matches!(refused, Err(ApiError::Unavailable { .. })), "{refused:?}");
+        assert_eq!(begun.elapsed(), MAX_WAIT);
+        drop(held);
+        drop(limit.enter(&ann).await.expect("a turn again"));
+        assert!(limit.0.is_unused());
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! A bulk write: one commit of very many tuples is read in portions while SQL decides, so no decision waits for it or
 //! is stale. `AUTHZ_BULK=250000` makes the write as large as the platform promises.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use authz::engine::SETTINGS;
@@ -21,11 +22,12 @@ const MAX_GAP_BESIDE_OTHERS: Duration = Duration::from_secs(5);
 /// Time limit for memory to catch up on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Adds tuples in one commit.
-async fn add(rows: &Rows, count: u64) {
+/// Adds tuples with these numbers in one commit.
+pub(crate) async fn add(rows: &Rows, numbers: RangeInclusive<u64>) {
+    let (first, last) = numbers.into_inner();
     rows.run(format!(
         "INSERT INTO authz.tuple SELECT 'crm_deal', 'bulk' || n, 'viewer', 'user', 'u' || n, '', 'grant'
-           FROM generate_series(1, {count}) n"
+           FROM generate_series({first}, {last}) n"
     ))
     .await;
 }
@@ -64,7 +66,8 @@ async fn decisions_go_on_through_a_bulk_write_and_none_is_stale() {
     );
     let before = metric(&app, "platform_authz_tuples").await;
     let tuples = before + f64::from(u32::try_from(count).expect("few"));
-    let ((longest, answers, wrong), ()) = tokio::join!(decide_until(&app, &body, tuples), add(&rows, count));
+    let ((longest, answers, wrong), ()) =
+        tokio::join!(decide_until(&app, &body, tuples), add(&rows, 1..=count));
     told(&format!(
         "{count} tuples in one commit: longest gap {longest:?}, {answers} decisions, {wrong} wrong"
     ));
@@ -97,7 +100,7 @@ async fn plan(pool: &PgPool, settings: &[(&str, &str)]) -> String {
 async fn a_decision_after_a_bulk_write_starts_no_parallel_workers() {
     let database = testkit::database().await;
     let authz = database.pool_as("authz");
-    add(&Rows(authz.clone()), 20_000).await;
+    add(&Rows(authz.clone()), 1..=20_000).await;
     let others: Vec<_> =
         SETTINGS.into_iter().filter(|(name, _)| *name != "max_parallel_workers_per_gather").collect();
     let parallel = plan(&authz, &others).await;

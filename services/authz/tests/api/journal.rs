@@ -1,7 +1,8 @@
 //! Checks read-your-writes and torn states with a journal: writers change grants, memberships and accounts in other
 //! services' tables, readers ask two authz services on that database. Each answer must be right for a state between the
-//! last one acknowledged before the question was sent and the last one begun before the answer came. The tests run for
-//! seconds; `AUTHZ_JOURNAL_SECONDS` makes them longer.
+//! last one acknowledged before the question was sent and the last one begun before the answer came. Many tuples are
+//! imported meanwhile. The tests run for seconds; `AUTHZ_JOURNAL_SECONDS` makes them longer, `AUTHZ_JOURNAL_IMPORT` is the
+//! number of tuples.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,6 +21,13 @@ const READERS: usize = 8;
 /// A number from the environment.
 pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
+}
+
+/// Imports tuples in commits of at most 250,000.
+async fn import(rows: &Rows, tuples: u64) {
+    for first in (1..=tuples).step_by(250_000) {
+        crate::bulk::add(rows, first..=tuples.min(first + 249_999)).await;
+    }
 }
 
 fn duration() -> Duration {
@@ -111,6 +119,7 @@ async fn no_answer_is_staler_than_what_was_acknowledged() {
         let (apps, journals, stop) = (Arc::clone(&apps), Arc::clone(&journals), Arc::clone(&stop));
         readers.push(tokio::spawn(async move {
             let (mut answers, mut unavailable, mut stale) = (0_u64, 0_u64, Vec::new());
+            let (mut decided, mut longest) = (Instant::now(), Duration::ZERO);
             let own = reader % WRITERS;
             let (subject, app) = (subjects[own], &apps[reader / WRITERS]);
             let steps = steps(subject, company);
@@ -124,28 +133,32 @@ async fn no_answer_is_staler_than_what_was_acknowledged() {
                 }
                 let said = reply.data()["reason"].as_str().expect("a reason").to_owned();
                 answers += 1;
+                longest = longest.max(decided.elapsed());
+                decided = Instant::now();
                 if !(first..=last).any(|state| expected(&steps, state) == said) {
                     stale.push(format!("{subject}: {said} between states {first} and {last}"));
                 }
             }
-            (answers, unavailable, stale)
+            (answers, unavailable, stale, longest)
         }));
     }
-    tokio::time::sleep(duration()).await;
+    let imported = number("AUTHZ_JOURNAL_IMPORT", 10_000);
+    tokio::join!(tokio::time::sleep(duration()), import(&rows, imported));
     stop.store(true, Ordering::SeqCst);
     for writer in writers {
         writer.await.expect("it wrote");
     }
-    let (mut answers, mut unavailable, mut stale) = (0, 0, Vec::new());
+    let (mut answers, mut unavailable, mut stale, mut longest) = (0, 0, Vec::new(), Duration::ZERO);
     for reader in readers {
-        let (some, none, wrong) = reader.await.expect("it read");
-        (answers, unavailable) = (answers + some, unavailable + none);
+        let (some, none, wrong, gap) = reader.await.expect("it read");
+        (answers, unavailable, longest) = (answers + some, unavailable + none, longest.max(gap));
         stale.extend(wrong);
     }
     let acknowledged: usize =
         journals.iter().map(|journal| journal.acknowledged.load(Ordering::SeqCst)).sum();
     told(&format!(
-        "{acknowledged} writes, {answers} answers, {unavailable} unavailable, {} stale",
+        "{acknowledged} writes, {answers} answers, {unavailable} unavailable, {} stale; {imported} tuples imported; longest \
+         time of a reader without a decision {longest:?}",
         stale.len()
     ));
     assert_eq!(stale, Vec::<String>::new());

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use contract::id::CompanyId;
-use contract::page::Page;
+use contract::page::{Page, PageRequest};
 use service::{ApiError, Asker, Correlation, Data, PathParams, Query, Reader};
 
 use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, Search};
@@ -18,11 +18,18 @@ pub(crate) async fn members(
     query: Query,
 ) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
     let company = path.id("companyId")?;
-    let _turn = app.core.read_limit.enter_as(&reader).await?;
+    let asked = asked(&query);
+    let is_brief = asked.as_ref().is_ok_and(|(search, page)| search.is_brief(*page));
+    let limit = if is_brief { &app.core.brief_reads } else { &app.core.read_limit };
+    let _turn = limit.enter_as(&reader).await?;
     guard::admit(&app, &reader, company, &correlation).await?;
-    let page = query.page()?;
-    let search = Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default());
+    let (search, page) = asked?;
     Ok(Data(store::page(&app.core.reads, company, &search, page).await?))
+}
+
+fn asked(query: &Query) -> Result<(Search, PageRequest), ApiError> {
+    let page = query.page()?;
+    Ok((Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default()), page))
 }
 
 /// Tells whether a subject is a member. As the module contract requires, no credential is needed; the response holds no
@@ -34,7 +41,7 @@ pub(crate) async fn membership(
 ) -> Result<Data<Membership>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
     let _turn = match &asker {
-        Some(subject) => Some(app.core.read_limit.enter(subject).await?),
+        Some(subject) => Some(app.core.brief_reads.enter(subject).await?),
         None => None,
     };
     // A malformed subject belongs to no member.

@@ -1,6 +1,7 @@
 //! Types of the directory and of memberships, and the search pattern. Pure.
 
 use contract::id::{GroupId, MemberId, PositionId};
+use contract::page::PageRequest;
 use serde::Serialize;
 
 /// Longest search text, in characters.
@@ -70,7 +71,15 @@ impl Short {
 /// Length of a trigram, in consecutive letters and digits.
 const TRIGRAM: usize = 3;
 
+/// Most rows to the end of a page that are read as quickly as a row.
+const MAX_BRIEF: i64 = 1_000;
+
 impl Search {
+    /// Whether the page reads a few rows of an index, however large the company is.
+    pub(super) fn is_brief(&self, page: PageRequest) -> bool {
+        *self == Self::Everyone && page.offset() + page.limit() <= MAX_BRIEF
+    }
+
     /// The search that finds `text` anywhere in a field.
     pub(super) fn of(text: &str) -> Self {
         let words = text.split(|letter: char| !letter.is_alphanumeric());
@@ -105,6 +114,14 @@ mod tests {
     fn wildcards_of_the_searcher_are_letters() {
         assert_eq!(contains("a%b_c\\"), "%a\\%b\\_c\\\\%");
         assert_eq!(contains(""), "%%");
+    }
+
+    #[test]
+    fn the_first_thousand_members_are_brief_and_no_search_is() {
+        let page = |page| PageRequest { page, page_size: 100 };
+        assert!(Search::of("").is_brief(page(10)));
+        assert!(!Search::of("").is_brief(page(11)));
+        assert!(!Search::of("a").is_brief(page(1)) && !Search::of("abc").is_brief(page(1)));
     }
 
     #[test]

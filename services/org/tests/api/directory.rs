@@ -197,6 +197,35 @@ async fn a_search_finds_nobody_by_a_code() {
     }
 }
 
+/// Searches take every turn for costly reads while authz does not answer for their subjects. Another search waits for a
+/// turn, in vain; the first page of the directory and a look at one subject do not.
+#[tokio::test]
+async fn a_brief_read_waits_for_no_costly_one() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let member = org.member(&company, "m").await;
+    org.link(&member, "alice").await;
+    let path = format!("/internal/org/companies/{company}/members");
+    let searching = format!("{path}?q=m");
+    org.authz.hang("GET", &format!("/internal/authz/directory/{company}/slow*"));
+    let of = |subject: &str, path: &str| org.api.get(path).bearer(&org.issuer.issue(subject)).send();
+    let slow: Vec<String> = (0..8).map(|number| format!("slow{number}")).collect();
+    let searches = futures_util::future::join_all(slow.iter().map(|reader| of(reader, &searching)));
+    let reads = async {
+        let is_refused = || async {
+            let reply = of("dan", &searching).await;
+            (reply.status, reply.body["error"]["details"]["dependency"].as_str()) == (503, Some("read_limit"))
+        };
+        testkit::until("the searches have every turn", is_refused).await;
+        for brief in [path.clone(), format!("{path}/by-kcsub/alice")] {
+            assert_eq!(of("dan", &brief).await.status, 200, "{brief}");
+        }
+    };
+    let (searches, ()) = tokio::join!(searches, reads);
+    assert!(searches.iter().all(|reply| reply.status == 503), "{searches:?}");
+    assert_eq!(of("dan", &searching).await.status, 200);
+}
+
 /// Lists wait while the members cannot be read. Other reads and services' requests do not count toward the limit.
 #[tokio::test]
 async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
@@ -214,7 +243,7 @@ async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
         .expect("held");
     let (members, admin) =
         (format!("{path}?q=m"), format!("/internal/org/admin/members?companyId={company}"));
-    let mut lists: FuturesUnordered<_> = [&members, &admin, &members, &by_subject, &groups, &members]
+    let mut lists: FuturesUnordered<_> = [&members, &admin, &members, &members, &groups, &members]
         .map(|path| org.get(path))
         .into_iter()
         .collect();
@@ -223,11 +252,21 @@ async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
         let told = (refused.status, refused.code(), refused.header("retry-after"));
         assert_eq!(told, (429, "RATE_LIMITED", "1"), "{}", refused.text);
     }
+    let mut brief: FuturesUnordered<_> = [&path, &by_subject, &path, &by_subject, &path, &by_subject]
+        .map(|path| org.get(path))
+        .into_iter()
+        .collect();
+    for _ in 0..2 {
+        assert_eq!(brief.next().await.expect("six").status, 429, "brief reads have a limit of their own");
+    }
     let units = format!("/internal/org/admin/units/{company}");
     assert_eq!(org.get(&units).await.status, 200, "other reads succeed");
     let services = futures_util::future::join_all((0..6).map(|_| org.ask(&members)));
     let (services, ()) = tokio::join!(services, async { holding.rollback().await.expect("let go") });
     assert!(services.iter().all(|reply| reply.status == 200), "services have no limit");
+    while let Some(reply) = brief.next().await {
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
     while let Some(reply) = lists.next().await {
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
