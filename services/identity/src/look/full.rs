@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use service::ApiError;
 use service::workers::{Next, Step};
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::findings::{Findings, Known};
-use super::{ask, settle, store};
+use super::{Whole, ask, settle, store};
 use crate::App;
 use crate::provider::PAGE;
 use crate::provision::rules::AccountState;
@@ -32,7 +33,11 @@ impl Step for FullLooks {
 
     /// Runs one portion; a failed portion is repeated.
     async fn step(&mut self) -> Result<Next, ApiError> {
-        let look = self.under_way.get_or_insert_with(FullLook::begin);
+        let look = match self.under_way.take() {
+            Some(look) => look,
+            None => FullLook::begin(store::last(&self.app.core.pool).await?),
+        };
+        let look = self.under_way.insert(look);
         if !look.advance(&self.app).await? {
             return Ok(Next::In(Duration::ZERO));
         }
@@ -50,6 +55,8 @@ impl Step for FullLooks {
 /// One full look and its progress.
 pub(super) struct FullLook {
     begun: Instant,
+    /// The stored time of the last look before this one.
+    seen_last: Option<OffsetDateTime>,
     /// Number of accounts on the pages so far.
     listed: usize,
     is_listed: bool,
@@ -60,9 +67,10 @@ pub(super) struct FullLook {
 }
 
 impl FullLook {
-    pub(super) fn begin() -> Self {
+    pub(super) fn begin(seen_last: Option<OffsetDateTime>) -> Self {
         Self {
             begun: Instant::now(),
+            seen_last,
             listed: 0,
             is_listed: false,
             seen: Seen::default(),
@@ -107,7 +115,7 @@ impl FullLook {
         let unsettled = known.into_iter().filter(is_open).map(|known| known.subject).collect();
         let mut findings = Findings::default();
         ask::ask_each(app, unsettled, &mut findings).await?;
-        let look = is_last.then(|| self.begun.elapsed());
+        let look = is_last.then(|| Whole { age: self.begun.elapsed(), seen: self.seen_last });
         self.changed += settle(app, &findings, asked.elapsed(), look).await?;
         self.settled = last.unwrap_or_default();
         Ok(is_last)

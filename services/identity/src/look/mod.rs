@@ -70,20 +70,22 @@ pub(crate) fn start(app: &App, intervals: Intervals) {
     app.core.workers.every("idp_full_look", pace(intervals.full).woken_by(all_again), full);
 }
 
-/// Runs one complete look and returns the number of subjects whose state changed.
+/// Runs one complete look and returns the number of subjects whose state changed. `seen` is the stored time of the last
+/// look, read before this one.
 ///
 /// # Errors
-/// The provider or the database did not answer. A quick look has then changed nothing, and the time of the last look is
-/// unchanged.
-pub async fn once(app: &App, scope: Scope) -> Result<usize, ApiError> {
+/// The provider or the database did not answer, or the database was restored to an earlier state than `seen` meanwhile. A
+/// quick look has then changed nothing, and the time of the last look is unchanged.
+pub async fn once(app: &App, scope: Scope, seen: Option<OffsetDateTime>) -> Result<usize, ApiError> {
     match scope {
         Scope::Quick { since } => {
             let begun = Instant::now();
             let findings = ask::ask_disabled(app, since).await?;
-            settle(app, &findings, begun.elapsed(), Some(begun.elapsed())).await
+            let whole = Whole { age: begun.elapsed(), seen };
+            settle(app, &findings, whole.age, Some(whole)).await
         }
         Scope::Full => {
-            let mut look = FullLook::begin();
+            let mut look = FullLook::begin(seen);
             while !look.advance(app).await? {}
             Ok(look.changed)
         }
@@ -97,20 +99,34 @@ async fn at(app: &App, subject: &Subject) -> Result<(), ApiError> {
     settle(app, &findings, begun.elapsed(), None).await.map(drop)
 }
 
-/// Stores findings that were requested at most `asked` ago and, if they complete a look, that it began `look` ago.
+/// A look that the findings complete.
+struct Whole {
+    /// Time since it began.
+    age: Duration,
+    /// The stored time of the last look before it began.
+    seen: Option<OffsetDateTime>,
+}
+
+/// Stores findings that were requested at most `asked` ago and, if they complete a look, its time. A stored time that is
+/// earlier than before the look is a restored one. It stays, for [`Looks`] to find.
 async fn settle(
     app: &App,
     findings: &Findings,
     asked: Duration,
-    look: Option<Duration>,
+    look: Option<Whole>,
 ) -> Result<usize, ApiError> {
     let mut tx = app.core.begin_as(ACTOR, None).await?;
+    if let Some(look) = &look
+        && store::hold_last(tx.conn()).await? < look.seen
+    {
+        return Err(ApiError::unavailable("provider_look"));
+    }
     let changes = store::apply(tx.conn(), findings, asked.as_secs_f64()).await?;
     for change in &changes {
         tx.record(&event(change)).await?;
     }
-    if let Some(age) = look {
-        store::stamp(tx.conn(), age.as_secs_f64()).await?;
+    if let Some(look) = &look {
+        store::stamp(tx.conn(), look.age.as_secs_f64()).await?;
     }
     if changes.is_empty() && look.is_none() {
         tx.unchanged().await?;
@@ -144,7 +160,7 @@ impl Step for Looks {
             Some(since) => Scope::Quick { since },
             None => Scope::Full,
         };
-        let changed = once(&self.app, scope).await?;
+        let changed = once(&self.app, scope, last).await?;
         if self.stored.is_none() || changed > 0 {
             tracing::info!(changed, "looked at the identity provider");
         }

@@ -11,6 +11,11 @@ pub(super) async fn last(pool: &PgPool) -> sqlx::Result<Option<OffsetDateTime>> 
     sqlx::query_scalar!("SELECT at FROM identity.provider_look").fetch_optional(pool).await
 }
 
+/// As [`last`], locked until the transaction ends.
+pub(super) async fn hold_last(conn: &mut PgConnection) -> sqlx::Result<Option<OffsetDateTime>> {
+    sqlx::query_scalar!("SELECT at FROM identity.provider_look FOR UPDATE").fetch_optional(conn).await
+}
+
 /// Whether there is any record.
 pub(super) async fn any(pool: &PgPool) -> sqlx::Result<bool> {
     sqlx::query_scalar!(r#"SELECT EXISTS(SELECT FROM identity.users) AS "any!""#).fetch_one(pool).await

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::until;
 
 use crate::provider::Provider;
-use crate::support::{Identity, OPERATOR};
+use crate::support::{Identity, OPERATOR, QUICK};
 
 #[tokio::test]
 async fn a_disabled_account_is_seen_and_comes_back() {
@@ -81,7 +81,7 @@ async fn service_accounts_are_asked_about_though_no_list_has_them() {
     let identity = Identity::start().await;
     identity.provider.account("crm", "service-account-crm", true);
     identity.provision(json!({ "kcSub": "crm", "kind": "service" })).await;
-    for scope in [Scope::Full, Scope::Quick { since: time::OffsetDateTime::UNIX_EPOCH }] {
+    for scope in [Scope::Full, QUICK] {
         assert_eq!(identity.look(scope).await.expect("a look"), 0);
         identity.provider.account("crm", "service-account-crm", false);
         assert_eq!(identity.look(scope).await.expect("a look"), 1);
@@ -215,6 +215,25 @@ async fn after_a_restore_every_account_is_asked_about_again() {
         restore.commit().await.expect("a commit");
         until("alice is gone again", || async { !identity.is_enabled("alice").await }).await;
     }
+}
+
+/// The restored time stays, because the process that looks in turn compares it with the last one that it stored.
+#[tokio::test]
+async fn a_look_during_which_the_database_is_restored_leaves_the_restored_time() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    identity.quick_look().await.expect("a look");
+    let seen = identity.last_look().await;
+    identity.age_look(60.0).await;
+    let restored = identity.last_look().await;
+    identity.provider.delete("alice");
+    for scope in [QUICK, Scope::Full] {
+        assert!(identity.look_after(scope, seen).await.is_err(), "{scope:?}");
+        assert_eq!(identity.last_look().await, restored, "{scope:?}");
+    }
+    identity.look_after(QUICK, restored).await.expect("a look");
+    assert!(identity.last_look().await > restored);
+    assert!(!identity.is_enabled("alice").await);
 }
 
 /// A full look at many accounts takes long, and a page may be missing for long: neither stops the quick looks, and the

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use service::{ApiError, Core};
 use sqlx::PgPool;
 use testkit::{Api, OpenApi, Reply, TestDatabase, TokenIssuer, until};
+use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,6 +16,9 @@ use crate::provider::Provider;
 
 /// The operator's credential.
 pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
+
+/// A quick look for all deletions.
+pub(crate) const QUICK: Scope = Scope::Quick { since: OffsetDateTime::UNIX_EPOCH };
 
 /// A running identity.
 pub(crate) struct Identity {
@@ -73,7 +77,20 @@ impl Identity {
 
     /// Runs one look.
     pub(crate) async fn look(&self, scope: Scope) -> Result<usize, ApiError> {
-        look::once(&self.app, scope).await
+        look::once(&self.app, scope, None).await
+    }
+
+    /// Runs one look before which this time of the last one was read.
+    pub(crate) async fn look_after(&self, scope: Scope, seen: OffsetDateTime) -> Result<usize, ApiError> {
+        look::once(&self.app, scope, Some(seen)).await
+    }
+
+    /// The stored time of the last look.
+    pub(crate) async fn last_look(&self) -> OffsetDateTime {
+        sqlx::query_scalar("SELECT at FROM identity.provider_look")
+            .fetch_one(&self.owner)
+            .await
+            .expect("a look")
     }
 
     /// Asks the provider for every due removal.
@@ -83,7 +100,7 @@ impl Identity {
 
     /// Runs a quick look.
     pub(crate) async fn quick_look(&self) -> Result<usize, ApiError> {
-        self.look(Scope::Quick { since: time::OffsetDateTime::UNIX_EPOCH }).await
+        self.look(QUICK).await
     }
 
     /// Sends with the operator's credential, which most routes ignore, and checks the response against the document.
