@@ -164,7 +164,8 @@ impl Step for Looks {
         if self.stored.is_none() || changed > 0 {
             tracing::info!(changed, "looked at the identity provider");
         }
-        self.stored = store::last(&self.app.core.pool).await?;
+        // A restore since the look shows an earlier time than before it, and is found by the next step.
+        self.stored = store::last(&self.app.core.pool).await?.max(last);
         Ok(Next::Interval)
     }
 }
