@@ -18,7 +18,7 @@ use telemetry::{HttpMeter, Scope, Tracer, UNMATCHED};
 use crate::account::Account;
 use crate::error::REQUEST_BUDGET;
 use crate::panics::caught;
-use crate::{ApiError, Core, budget, contention};
+use crate::{ApiError, Core, abandoned, budget, contention};
 
 /// Largest request body of a foundation service, in bytes.
 pub const FOUNDATION_BODY_LIMIT: usize = 1 << 20;
@@ -84,7 +84,7 @@ async fn name(State(chassis): State<Arc<Chassis>>, mut request: Request, next: N
     let scope = Scope::new(id, parent, span);
     let account = Account::open(chassis.service, Arc::clone(&scope), &request);
     let account = scopeguard::guard(account, Account::abandon);
-    let mut response = scope.around(meter(&chassis, request, next)).await;
+    let mut response = abandoned::around(scope.around(meter(chassis, request, next))).await;
     if let Ok(value) = value {
         response.headers_mut().insert(correlation::HEADER, value);
     }
@@ -92,7 +92,7 @@ async fn name(State(chassis): State<Arc<Chassis>>, mut request: Request, next: N
     response
 }
 
-async fn meter(chassis: &Chassis, request: Request, next: Next) -> Response {
+async fn meter(chassis: Arc<Chassis>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let busy = chassis.meter.in_flight();
     let method = request.method().clone();

@@ -13,6 +13,7 @@
 //!
 //! The gateway must never import this crate.
 
+mod abandoned;
 mod account;
 pub mod audit;
 pub mod body;

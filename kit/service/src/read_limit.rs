@@ -1,8 +1,8 @@
 //! The bound on costly reads: lists, searches and explanations. One subject may have a few at once; further ones are
 //! refused (429). A service runs a few at a time, one per subject, so that however many are queued, the next subject
 //! waits for at most one read of each other subject. A read whose turn has not come after two seconds is refused (503),
-//! while there is time left to run one: a read that is given up half-way keeps its connection until the database has
-//! finished it. Authorization decisions never pass through here.
+//! while there is time left to run one. A read that has its turn runs to its end, whether its client waits or not:
+//! otherwise a client that gives up each read would occupy every connection. Authorization decisions never pass through here.
 //!
 //! Reads of a few rows by an index are bounded in the same way, but have turns of their own
 //! ([`brief_reads`](crate::core::CoreParts::brief_reads)), so that none of them waits for a costly one.
@@ -22,6 +22,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
 use http::request::Parts;
 
+use crate::abandoned::Holding;
 use crate::fair_share::{FairShare, Turn, Turns, Use};
 use crate::{ApiError, Caller, Core, Reader};
 
@@ -40,7 +41,7 @@ pub struct ReadLimit(Turns);
 #[must_use = "the read is over when this is dropped"]
 pub struct ReadTurn {
     #[expect(dead_code, reason = "held until the read is over")]
-    turn: Turn,
+    held: (Turn, Holding),
     waited: bool,
 }
 
@@ -60,7 +61,7 @@ pub struct LongReads(FairShare);
 /// One read of a long text; dropping it lets the subject's next one begin.
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
-pub struct LongRead(#[expect(dead_code, reason = "held until the read is over")] Use);
+pub struct LongRead(#[expect(dead_code, reason = "held until the read is over")] (Use, Holding));
 
 impl LongReads {
     /// Lets each subject have `each` reads at a time.
@@ -75,7 +76,7 @@ impl LongReads {
     pub async fn enter(&self, subject: &Subject) -> Result<LongRead, ApiError> {
         let unavailable = || ApiError::unavailable("read_limit");
         let entered = self.0.enter(subject.as_str()).await.map_err(|_| unavailable())?;
-        entered.map(LongRead).ok_or_else(unavailable)
+        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(unavailable)
     }
 }
 
@@ -100,7 +101,8 @@ impl ReadLimit {
         });
         let unavailable = || ApiError::unavailable("read_limit");
         let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| unavailable())?;
-        turn.map_err(|_| unavailable())?.map(|turn| ReadTurn { turn, waited }).ok_or(ApiError::RateLimited)
+        let turn = turn.map_err(|_| unavailable())?.ok_or(ApiError::RateLimited)?;
+        Ok(ReadTurn { held: (turn, Holding::begin()), waited })
     }
 
     /// As [`Self::enter`], for any reader; an insider never waits.

@@ -1,6 +1,18 @@
 //! The layers around every handler.
 
-use http::Method;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use contract::Subject;
+use http::{Method, Request};
+use service::{ApiError, Data, ReadLimit, layers};
+use tokio::sync::Notify;
+use tower::ServiceExt as _;
 
 use crate::app::{REQUEST_LIMIT, TestApp};
 
@@ -62,4 +74,38 @@ async fn every_answer_is_counted_under_its_pattern() {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
     assert!(!text.contains("/things/x"), "a raw path became a label");
+}
+
+/// The client leaves while the handler waits. Its turn passes on only when the handler has ended.
+#[tokio::test]
+async fn a_costly_read_that_is_given_up_keeps_its_turn_to_the_end() {
+    let app = TestApp::start().await;
+    let (limit, answered) = (ReadLimit::new(1), Arc::new(Notify::new()));
+    let handler = {
+        let (limit, answered) = (limit.clone(), Arc::clone(&answered));
+        async move || -> Result<Data<()>, ApiError> {
+            let _turn = limit.enter(&subject("ann")).await?;
+            answered.notified().await;
+            Ok(Data(()))
+        }
+    };
+    let routes = layers::around(&app.core, Router::new().route("/costly", get(handler)));
+    let mut given_up =
+        Box::pin(routes.oneshot(Request::get("/costly").body(Body::empty()).expect("a request")));
+    assert!(waits(&mut given_up).await, "it waits for the answer");
+    drop(given_up);
+    let mut next = Box::pin(limit.enter(&subject("bob")));
+    tokio::task::yield_now().await;
+    assert!(waits(&mut next).await, "the turn is taken");
+    answered.notify_one();
+    drop(next.await.expect("a turn"));
+}
+
+/// Polls a future once; returns whether it waits.
+async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context).is_pending())).await
+}
+
+fn subject(name: &str) -> Subject {
+    Subject::parse(name).expect("a subject")
 }

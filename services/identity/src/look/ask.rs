@@ -9,9 +9,12 @@ use super::store;
 use crate::App;
 use crate::provision::rules::AccountState;
 
+/// Most accounts that were disabled and are no longer listed, of which one quick look asks.
+const MOST_UNLISTED: usize = 1_000;
+
 /// Requests the disabled accounts and the deletions, then by id the service accounts and those that were disabled but
-/// are no longer listed.
-pub(super) async fn ask_disabled(app: &App, since: OffsetDateTime) -> Result<Findings, ApiError> {
+/// are no longer listed. Returns also whether more of the latter are left: they stay disabled until a later look.
+pub(super) async fn ask_disabled(app: &App, since: OffsetDateTime) -> Result<(Findings, bool), ApiError> {
     let watched = store::watched(&app.core.pool).await?;
     let mut findings = Findings::default();
     for account in app.provider.disabled_accounts().await? {
@@ -20,9 +23,13 @@ pub(super) async fn ask_disabled(app: &App, since: OffsetDateTime) -> Result<Fin
     for id in app.provider.deleted_since(unix_millis(since)).await? {
         findings.note(id, AccountState::Gone);
     }
-    let unsettled = watched.into_iter().filter(|subject| !findings.has(subject)).collect();
-    ask_each(app, unsettled, &mut findings).await?;
-    Ok(findings)
+    let unsettled = watched.into_iter().filter(|known| !findings.has(&known.subject));
+    let (services, mut unlisted): (Vec<_>, Vec<_>) = unsettled.partition(|known| known.is_service);
+    let any_left = unlisted.len() > MOST_UNLISTED;
+    unlisted.truncate(MOST_UNLISTED);
+    let subjects = services.into_iter().chain(unlisted).map(|known| known.subject).collect();
+    ask_each(app, subjects, &mut findings).await?;
+    Ok((findings, any_left))
 }
 
 /// Requests each of the subjects by its id.

@@ -22,9 +22,25 @@ impl Findings {
         self.0.insert(subject.into(), state);
     }
 
+    /// Splits the states into portions of at most `size`, of which the last may be empty.
+    pub(super) fn portions(mut self, size: usize) -> Vec<Self> {
+        let mut portions = Vec::with_capacity(self.0.len() / size + 1);
+        while let Some(next) = self.0.keys().nth(size).cloned() {
+            let rest = self.0.split_off(&next);
+            portions.push(std::mem::replace(&mut self, Self(rest)));
+        }
+        portions.push(self);
+        portions
+    }
+
     /// Whether the look found a state of this subject.
     pub(super) fn has(&self, subject: &str) -> bool {
         self.0.contains_key(subject)
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Returns three columns for SQL: subjects, whether enabled, whether gone.
@@ -42,4 +58,26 @@ pub(super) struct Change {
     pub(super) subject: String,
     pub(super) before: AccountState,
     pub(super) after: AccountState,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_hold_every_finding_once() {
+        for (count, expected) in
+            [(0, vec![0]), (1, vec![1]), (3, vec![3]), (4, vec![3, 1]), (7, vec![3, 3, 1])]
+        {
+            let mut findings = Findings::default();
+            for number in 0..count {
+                findings.note(format!("s{number}"), AccountState::Disabled);
+            }
+            let portions = findings.portions(3);
+            let lengths: Vec<usize> = portions.iter().map(Findings::len).collect();
+            assert_eq!(lengths, expected);
+            let subjects: Vec<String> = portions.iter().flat_map(|portion| portion.columns().0).collect();
+            assert_eq!(subjects, (0..count).map(|number| format!("s{number}")).collect::<Vec<_>>());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Looks at the provider: which of the subjects known here are disabled or gone there. A quick look requests the
 //! disabled accounts and those deleted since the last look (`ask.rs`, with no transaction open), then stores its
-//! findings together with its time (`store.rs`, one transaction). If a request fails, it changes nothing. A full look
+//! findings in portions, the last together with its time (`store.rs`). If a request fails, it changes nothing. A full look
 //! covers all accounts in portions (`full.rs`). [`start`] runs both periodically; an operator's command asks for a look at
 //! one account after it has changed it (`http.rs`).
 
@@ -38,6 +38,9 @@ const CLOCK_DIFFERENCE: Duration = Duration::from_mins(5);
 /// first.
 const EVENTS_KEPT: Duration = Duration::from_hours(24);
 
+/// Most findings that one transaction stores.
+const PORTION: usize = 1_000;
+
 /// The intervals between looks.
 #[derive(Clone, Copy, Debug)]
 pub struct Intervals {
@@ -70,26 +73,44 @@ pub(crate) fn start(app: &App, intervals: Intervals) {
     app.core.workers.every("idp_full_look", pace(intervals.full).woken_by(all_again), full);
 }
 
-/// Runs one complete look and returns the number of subjects whose state changed. `seen` is the stored time of the last
+/// What a complete look did.
+#[derive(Clone, Copy, Debug)]
+pub struct Looked {
+    /// Number of subjects whose state changed.
+    pub changed: usize,
+    /// Whether accounts stay disabled for which only a full look asks soon.
+    any_left: bool,
+}
+
+/// Runs one complete look. `seen` is the stored time of the last
 /// look, read before this one.
 ///
 /// # Errors
-/// The provider or the database did not answer, or the database was restored to an earlier state than `seen` meanwhile. A
-/// quick look has then changed nothing, and the time of the last look is unchanged.
-pub async fn once(app: &App, scope: Scope, seen: Option<OffsetDateTime>) -> Result<usize, ApiError> {
+/// The provider or the database did not answer, or the database was restored to an earlier state than `seen` meanwhile. The
+/// time of the last look is then unchanged; a quick look to which the provider did not answer has changed nothing.
+pub async fn once(app: &App, scope: Scope, seen: Option<OffsetDateTime>) -> Result<Looked, ApiError> {
     match scope {
-        Scope::Quick { since } => {
-            let begun = Instant::now();
-            let findings = ask::ask_disabled(app, since).await?;
-            let whole = Whole { age: begun.elapsed(), seen };
-            settle(app, &findings, whole.age, Some(whole)).await
-        }
+        Scope::Quick { since } => quick(app, since, seen).await,
         Scope::Full => {
             let mut look = FullLook::begin(seen);
             while !look.advance(app).await? {}
-            Ok(look.changed)
+            Ok(Looked { changed: look.changed, any_left: false })
         }
     }
+}
+
+async fn quick(app: &App, since: OffsetDateTime, seen: Option<OffsetDateTime>) -> Result<Looked, ApiError> {
+    let begun = Instant::now();
+    let (findings, any_left) = ask::ask_disabled(app, since).await?;
+    let mut portions = findings.portions(PORTION);
+    let last = portions.pop().unwrap_or_default();
+    let mut changed = 0;
+    for portion in portions {
+        changed += settle(app, &portion, begun.elapsed(), None).await?;
+    }
+    let whole = Whole { age: begun.elapsed(), seen };
+    changed += settle(app, &last, whole.age, Some(whole)).await?;
+    Ok(Looked { changed, any_left })
 }
 
 /// Looks at one account.
@@ -160,9 +181,12 @@ impl Step for Looks {
             Some(since) => Scope::Quick { since },
             None => Scope::Full,
         };
-        let changed = once(&self.app, scope, last).await?;
+        let Looked { changed, any_left } = once(&self.app, scope, last).await?;
         if self.stored.is_none() || changed > 0 {
             tracing::info!(changed, "looked at the identity provider");
+        }
+        if any_left {
+            self.all_again.notify_one();
         }
         // A restore since the look shows an earlier time than before it, and is found by the next step.
         self.stored = store::last(&self.app.core.pool).await?.max(last);

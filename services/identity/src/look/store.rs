@@ -42,13 +42,21 @@ pub(super) async fn known_after(pool: &PgPool, subject: &str, limit: i64) -> sql
 }
 
 /// The subjects that the list of disabled accounts cannot settle: those recorded as disabled, and service accounts.
-pub(super) async fn watched(pool: &PgPool) -> sqlx::Result<Vec<String>> {
-    sqlx::query_scalar!(
-        r#"SELECT kc_sub AS "kc_sub!" FROM identity.users WHERE NOT idp_enabled AND idp_gone_at IS NULL
-            UNION SELECT kc_sub FROM identity.users WHERE kind = 'service' AND idp_gone_at IS NULL"#
+pub(super) async fn watched(pool: &PgPool) -> sqlx::Result<Vec<Watched>> {
+    sqlx::query_as!(
+        Watched,
+        r#"SELECT kc_sub AS "subject!", kind = 'service' AS "is_service!"
+             FROM identity.users WHERE NOT idp_enabled AND idp_gone_at IS NULL
+            UNION SELECT kc_sub, true FROM identity.users WHERE kind = 'service' AND idp_gone_at IS NULL"#
     )
     .fetch_all(pool)
     .await
+}
+
+/// A subject that the list of disabled accounts cannot settle.
+pub(super) struct Watched {
+    pub(super) subject: String,
+    pub(super) is_service: bool,
 }
 
 /// Stores the findings that differ and returns the changes. Does not enable a record that another call checked after

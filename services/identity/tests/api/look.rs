@@ -266,3 +266,63 @@ async fn quick_looks_go_on_beside_a_look_at_all_accounts() {
         "pages that arrived are not requested again"
     );
 }
+
+/// Accounts at the provider and their records.
+const MANY: usize = 2_500;
+
+async fn record_many(identity: &Identity) {
+    let many = i64::try_from(MANY).expect("a few");
+    sqlx::query(
+        "INSERT INTO identity.users(kc_sub, kind) SELECT 'a' || lpad(n::text, 4, '0'), 'user' FROM generate_series(0, $1 - 1) n",
+    )
+    .bind(many)
+    .execute(&identity.owner)
+    .await
+    .expect("records");
+}
+
+fn set_many(provider: &Provider, is_enabled: bool) {
+    for number in 0..MANY {
+        provider.account(&format!("a{number:04}"), &format!("a{number:04}"), is_enabled);
+    }
+}
+
+#[tokio::test]
+async fn a_quick_look_stores_many_changes_in_portions_and_asks_for_a_thousand_by_id() {
+    let identity = Identity::start().await;
+    record_many(&identity).await;
+    set_many(&identity.provider, false);
+    assert_eq!(identity.quick_look().await.expect("a look"), MANY);
+    let largest: i64 = sqlx::query_scalar(
+        "SELECT max(rows) FROM (SELECT count(*) AS rows FROM audit.identity__events GROUP BY xmin::text) AS commits",
+    )
+    .fetch_one(&identity.owner)
+    .await
+    .expect("rows");
+    assert_eq!(largest, 1_000, "rows in one transaction");
+    set_many(&identity.provider, true);
+    let asked = identity.provider.stub.requests().len();
+    assert_eq!(identity.quick_look().await.expect("a look"), 1_000, "the others stay disabled");
+    let since = identity.provider.stub.requests().split_off(asked);
+    assert_eq!(since.iter().filter(|request| request.path.contains("/users/a")).count(), 1_000);
+    assert_eq!(identity.look(Scope::Full).await.expect("a look"), MANY - 1_000, "by the list");
+}
+
+#[tokio::test]
+async fn a_quick_look_that_leaves_accounts_disabled_wakes_the_full_look() {
+    let identity = Identity::start_with("50ms").await;
+    record_many(&identity).await;
+    let disabled = || async {
+        let count = "SELECT count(*) FROM identity.users WHERE NOT idp_enabled";
+        let count = sqlx::query_scalar::<_, i64>(count).fetch_one(&identity.owner).await.expect("a count");
+        usize::try_from(count).expect("a few")
+    };
+    set_many(&identity.provider, false);
+    until("all are disabled", || async { disabled().await == MANY }).await;
+    let asked = identity.provider.stub.requests().len();
+    set_many(&identity.provider, true);
+    until("all are enabled", || async { disabled().await == 0 }).await;
+    let since = identity.provider.stub.requests().split_off(asked);
+    let is_full = |query: &str| query.contains("first=0") && !query.contains("enabled");
+    assert!(since.iter().any(|request| request.path.ends_with("/users") && is_full(&request.query)));
+}

@@ -77,12 +77,12 @@ impl Identity {
 
     /// Runs one look.
     pub(crate) async fn look(&self, scope: Scope) -> Result<usize, ApiError> {
-        look::once(&self.app, scope, None).await
+        look::once(&self.app, scope, None).await.map(|looked| looked.changed)
     }
 
     /// Runs one look before which this time of the last one was read.
     pub(crate) async fn look_after(&self, scope: Scope, seen: OffsetDateTime) -> Result<usize, ApiError> {
-        look::once(&self.app, scope, Some(seen)).await
+        look::once(&self.app, scope, Some(seen)).await.map(|looked| looked.changed)
     }
 
     /// The stored time of the last look.

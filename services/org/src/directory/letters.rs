@@ -8,26 +8,27 @@ use service::Reads;
 use super::rules::Short;
 use super::store::Row;
 
-/// Returns the page of a company with this many active members.
+/// Returns the page of a company with this many active members, and the number of matches.
 pub(super) async fn page(
     reads: &Reads,
     company: CompanyId,
     short: &Short,
     members: i64,
     request: PageRequest,
-) -> sqlx::Result<Vec<Row>> {
+) -> sqlx::Result<(Vec<Row>, i64)> {
     let total = count(reads, company, short).await?;
     let on_page = usize::try_from(request.limit().min(total - request.offset())).unwrap_or_default();
     if on_page == 0 {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), total));
     }
     if let Some(names) = names_to_read(members, total, request) {
         let rows = among_names(reads, company, short, (names, total), request).await?;
         if rows.len() == on_page {
-            return Ok(rows);
+            return Ok((rows, total));
         }
     }
-    sorted(reads, company, short, total, request).await
+    let rows = sorted(reads, company, short, total, request).await?;
+    Ok((rows, total))
 }
 
 /// How many names from the first one hold the page, if matches are spread evenly, doubled in case they are not. `None` if

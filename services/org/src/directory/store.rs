@@ -33,7 +33,10 @@ pub(super) async fn page(
         Search::Everyone => everyone(reads, company, request).await?,
         Search::Short(short) => match count_all(reads, company).await? {
             ..=MAX_SCANNED => scanned(reads, company, &short.pattern, request).await?,
-            members => letters::page(reads, company, short, members, request).await?,
+            members => {
+                let (rows, total) = letters::page(reads, company, short, members, request).await?;
+                return Ok(page_of(rows, total, request));
+            }
         },
         Search::Long(pattern) => long(reads, company, pattern, request).await?,
     };
@@ -45,13 +48,17 @@ pub(super) async fn page(
         (None, Search::Short(short)) => letters::count(reads, company, short).await?,
         (None, Search::Long(pattern)) => count(reads, company, pattern).await?,
     };
+    Ok(page_of(rows, total, request))
+}
+
+fn page_of(rows: Vec<Row>, total: i64, request: PageRequest) -> Page<MemberDirectoryEntry> {
     let items = rows.into_iter().map(|row| MemberDirectoryEntry {
         id: row.id.into(),
         display_name: row.display_name,
         email: row.email,
         has_linked_user: row.has_linked_user,
     });
-    Ok(Page::new(request, items.collect(), total))
+    Page::new(request, items.collect(), total)
 }
 
 /// Reads the page in index order, and the total from `org.member_counts`, because counting would read every row.

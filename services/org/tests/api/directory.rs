@@ -54,6 +54,8 @@ async fn bad_questions_to_the_directory_are_400() {
     for (query, field) in [
         (format!("q={}", "a".repeat(101)), "q length"),
         ("q=a%00b".to_owned(), "q control"),
+        ("q=%0A".to_owned(), "q control"),
+        ("q=Ann%0Aann".to_owned(), "q control"),
         ("page=0".to_owned(), "page range"),
         ("pageSize=101".to_owned(), "pageSize range"),
     ] {

@@ -161,14 +161,14 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
         ),
         (
             "two letters, by name",
-            "members_list",
+            "members_directory",
             "SELECT id FROM (SELECT id, display_name, email FROM org.members WHERE company_id = $1::uuid AND is_active
                ORDER BY display_name COLLATE \"C\", id LIMIT 2000) named
              WHERE display_name ILIKE '%ab%' OR email ILIKE '%ab%' ORDER BY display_name COLLATE \"C\", id LIMIT 25",
         ),
         (
             "first page",
-            "members_list",
+            "members_directory",
             "SELECT id, (SELECT active FROM org.member_counts WHERE company_id = $1::uuid)
                FROM org.members WHERE company_id = $1::uuid AND is_active
              ORDER BY display_name COLLATE \"C\", id LIMIT 25",
