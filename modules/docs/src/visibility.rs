@@ -2,8 +2,7 @@
 //! authz are the authority for opening a document; the index only feeds lists. A list claims no less access than
 //! exists: a share counts from its confirmation until its removal is confirmed. It claims no more where that can be
 //! known: during a role change a share counts only if the role is raised, because then the new tuple is granted before
-//! the old one is removed. A document that is being moved
-//! counts as in its old folder until the move is confirmed.
+//! the old one is removed. A document that is being moved counts as in its old folder until the move is confirmed.
 
 use std::collections::HashMap;
 
