@@ -58,7 +58,7 @@ const DB_POOL: Variable = Variable::new(
     "PLATFORM_DB_POOL_MAX",
     Kind::Integer,
     Some("5"),
-    "Most database connections of one service",
+    "Most database connections of one service; half of them run costly reads (lists, searches, summaries, explanations)",
 );
 const DB_WORKER_POOL: Variable = Variable::new(
     "PLATFORM_DB_WORKER_POOL_MAX",

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::db::{ACQUIRE_TIMEOUT, PoolGauges};
 use crate::fair_share::{FairShare, Turns, Use};
+use crate::read_limit::RefusedReads;
 use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, Inside, LongReads, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
 
@@ -79,6 +80,7 @@ impl Core {
         let metrics = Metrics::new(config.name, env!("CARGO_PKG_VERSION"), &config.commit)?;
         let verifier = Verifier::start(config.bearer.clone(), clock.clone(), stop.clone());
         let gauges = PoolGauges::register(&metrics)?;
+        let refused = RefusedReads::register(&metrics)?;
         let tracer = Tracer::of(config.name, &metrics)?;
         let workers = Workers::start(config.name, &config.database, &metrics, stop)?;
         let pool = crate::db::pool(&config.database);
@@ -87,8 +89,8 @@ impl Core {
             // The other half serves requests that need only the database.
             holds: Turns::new(half(config.database.max_connections), 1),
             transactions: share(config.database.max_connections),
-            read_limit: ReadLimit::new(half(config.database.max_connections)),
-            brief_reads: ReadLimit::new(half(config.database.max_connections)),
+            read_limit: ReadLimit::counted(half(config.database.max_connections), &refused, "costly"),
+            brief_reads: ReadLimit::counted(half(config.database.max_connections), &refused, "brief"),
             long_reads: LongReads::new(half(config.database.max_connections)),
             reads: Reads::of(&pool),
             pool,

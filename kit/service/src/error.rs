@@ -8,6 +8,8 @@ use contract::envelope::{code, field_details};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::read_limit;
+
 /// A refusal. [`ApiError::parts`] decides its status, code and details, so a new variant does not compile without them.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
@@ -56,7 +58,7 @@ pub enum ApiError {
     #[error("this key was used for another request")]
     IdempotencyKeyReused,
     /// 429 with `Retry-After`: the subject already runs as many costly reads as it may.
-    #[error("too many lists and searches at once")]
+    #[error("too many reads at once")]
     RateLimited,
     /// 413.
     #[error("the body is larger than {limit} bytes")]
@@ -135,6 +137,13 @@ impl ApiError {
         Self::Internal(cause.into())
     }
 
+    /// Whether the same request may be sent again after [`RETRY_AFTER_SECONDS`].
+    pub(crate) fn is_soon_over(&self) -> bool {
+        let waits_for_turn =
+            matches!(self, Self::Unavailable { dependency, .. } if dependency == read_limit::DEPENDENCY);
+        waits_for_turn || matches!(self, Self::IdempotencyInProgress | Self::RateLimited)
+    }
+
     /// Status, code and details of this refusal.
     #[must_use]
     pub fn parts(&self) -> Parts {
@@ -173,7 +182,7 @@ impl ApiError {
 
 /// Details of a read limit, in the form that the gateway uses for its own limits.
 fn read_limit() -> Value {
-    json!({ "scope": "subject", "retryAfterSeconds": RETRY_AFTER_SECONDS })
+    json!({ "scope": "reads", "retryAfterSeconds": RETRY_AFTER_SECONDS })
 }
 
 fn with_dependency(details: &Value, dependency: &str) -> Value {
@@ -210,10 +219,11 @@ impl From<contract::words::UnknownWord> for ApiError {
 /// The dependency that 503 names when the time for the request ran out.
 pub(crate) const REQUEST_BUDGET: &str = "request_budget";
 
-/// What a person reads of a dependency that is unavailable. One of them is the request's own time limit.
+/// What a person reads of a dependency that is unavailable. Two of them are limits of the service itself.
 fn unavailable(dependency: &str) -> String {
     match dependency {
         REQUEST_BUDGET => "the time for the request ran out".to_owned(),
+        read_limit::DEPENDENCY => "too many reads wait for their turn".to_owned(),
         _ => format!("{dependency} cannot answer"),
     }
 }

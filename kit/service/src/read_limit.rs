@@ -21,6 +21,8 @@ use std::time::Duration;
 use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
 use http::request::Parts;
+use prometheus::{IntCounter, IntCounterVec, Opts};
+use telemetry::Metrics;
 
 use crate::abandoned::Holding;
 use crate::fair_share::{FairShare, Turn, Turns, Use};
@@ -34,7 +36,41 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Bounds reads of one service. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct ReadLimit(Turns);
+pub struct ReadLimit {
+    turns: Turns,
+    refused: Option<Refused>,
+}
+
+/// The dependency that 503 names when a turn does not come.
+pub(crate) const DEPENDENCY: &str = "read_limit";
+
+/// The family of refused reads of one service.
+pub(crate) struct RefusedReads(IntCounterVec);
+
+/// The series of one limit.
+#[derive(Clone, Debug)]
+struct Refused {
+    /// The subject had its reads.
+    subject: IntCounter,
+    /// The turn did not come.
+    turn: IntCounter,
+}
+
+impl RefusedReads {
+    /// Registers the family.
+    pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
+        let help =
+            "Reads refused because their subject had four (subject) or their turn did not come (turn).";
+        let family =
+            IntCounterVec::new(Opts::new("platform_reads_refused_total", help), &["reads", "reason"])?;
+        metrics.register(family).map(Self)
+    }
+
+    fn of(&self, reads: &str) -> Refused {
+        let series = |reason| self.0.with_label_values(&[reads, reason]);
+        Refused { subject: series("subject"), turn: series("turn") }
+    }
+}
 
 /// The turn of one read; dropping it passes the turn on.
 #[derive(Debug)]
@@ -74,7 +110,7 @@ impl LongReads {
     /// # Errors
     /// 503 when too many subjects read.
     pub async fn enter(&self, subject: &Subject) -> Result<LongRead, ApiError> {
-        let unavailable = || ApiError::unavailable("read_limit");
+        let unavailable = || ApiError::unavailable(DEPENDENCY);
         let entered = self.0.enter(subject.as_str()).await.map_err(|_| unavailable())?;
         entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(unavailable)
     }
@@ -84,7 +120,12 @@ impl ReadLimit {
     /// A limit of `turns` reads at a time, each of another subject.
     #[must_use]
     pub fn new(turns: usize) -> Self {
-        Self(Turns::new(turns, 1))
+        Self { turns: Turns::new(turns, 1), refused: None }
+    }
+
+    /// As [`Self::new`]; refused reads count as `reads` in the family.
+    pub(crate) fn counted(turns: usize, family: &RefusedReads, reads: &str) -> Self {
+        Self { refused: Some(family.of(reads)), ..Self::new(turns) }
     }
 
     /// Waits for the subject's turn.
@@ -92,14 +133,23 @@ impl ReadLimit {
     /// # Errors
     /// 429 when the subject already has [`MAX_READS`]; 503 when the turn does not come.
     pub async fn enter(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
-        let mut taking = pin!(self.0.take(subject.as_str(), MAX_READS));
+        let entered = self.wait(subject).await;
+        if let (Some(refused), Err(refusal)) = (&self.refused, &entered) {
+            let is_of_subject = matches!(refusal, ApiError::RateLimited);
+            if is_of_subject { refused.subject.inc() } else { refused.turn.inc() }
+        }
+        entered
+    }
+
+    async fn wait(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
+        let mut taking = pin!(self.turns.take(subject.as_str(), MAX_READS));
         let mut waited = false;
         let turn = poll_fn(|context| {
             let polled = taking.as_mut().poll(context);
             waited |= polled.is_pending();
             polled
         });
-        let unavailable = || ApiError::unavailable("read_limit");
+        let unavailable = || ApiError::unavailable(DEPENDENCY);
         let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| unavailable())?;
         let turn = turn.map_err(|_| unavailable())?.ok_or(ApiError::RateLimited)?;
         Ok(ReadTurn { held: (turn, Holding::begin()), waited })
@@ -203,7 +253,7 @@ mod tests {
         for other in others {
             drop(other.await.expect("one after the other"));
         }
-        assert!(limit.0.is_unused(), "nothing is kept of who reads no more");
+        assert!(limit.turns.is_unused(), "nothing is kept of who reads no more");
     }
 
     #[tokio::test(start_paused = true)]
@@ -216,7 +266,7 @@ mod tests {
         assert_eq!(begun.elapsed(), MAX_WAIT);
         drop(held);
         drop(limit.enter(&ann).await.expect("a turn again"));
-        assert!(limit.0.is_unused());
+        assert!(limit.turns.is_unused());
     }
 
     #[tokio::test]

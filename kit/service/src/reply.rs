@@ -65,7 +65,7 @@ impl IntoResponse for ApiError {
         if parts.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if matches!(self, Self::IdempotencyInProgress | Self::RateLimited) {
+        if self.is_soon_over() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
         }
         response

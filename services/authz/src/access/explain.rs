@@ -116,6 +116,7 @@ fn request(query: &Query) -> Result<AccessRequest, ApiError> {
         return Err(ApiError::validation_field("companyId", "required", "for company scope"));
     }
     let role = name("requiredPlatformRole")?;
+    let flag = [("true", true), ("false", false)];
     Ok(AccessRequest {
         feature_key: name("featureKey")?.unwrap_or_else(|| "platform.explain".to_owned()),
         scope,
@@ -125,7 +126,11 @@ fn request(query: &Query) -> Result<AccessRequest, ApiError> {
             Scope::Global => Some(role.unwrap_or_else(|| SUPERADMIN.to_owned())),
             Scope::Company => role,
         },
-        allow_platform_operator_company_scope: query.get("allowPlatformOperatorCompanyScope") == Some("true"),
+        allow_platform_operator_company_scope: query.word(
+            "allowPlatformOperatorCompanyScope",
+            &flag,
+            false,
+        )?,
         required_company_role: name("requiredCompanyRole")?,
         object,
         relation,

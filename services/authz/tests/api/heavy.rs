@@ -58,7 +58,7 @@ async fn the_fifth_read_of_a_subject_is_refused_and_no_decision_is() {
     assert!(reads.iter().all(|reply| [429, 503].contains(&reply.status)), "{reads:?}");
     assert_eq!((of_bob.status, decision.status), (503, 503), "they wait for the facts, not for alice");
     let details = &reads.iter().find(|reply| reply.status == 429).expect("refused").body["error"]["details"];
-    assert_eq!(details, &json!({ "scope": "subject", "retryAfterSeconds": 1 }));
+    assert_eq!(details, &json!({ "scope": "reads", "retryAfterSeconds": 1 }));
     crate::restore::until_loaded(&app).await;
     for path in of_alice {
         assert_eq!(

@@ -28,12 +28,15 @@ pub(crate) async fn members(
 }
 
 fn asked(query: &Query) -> Result<(Search, PageRequest), ApiError> {
-    let page = query.page()?;
+    service::query::both(search(query), query.page())
+}
+
+fn search(query: &Query) -> Result<Search, ApiError> {
     let text = query.text("q", MAX_SEARCH)?.unwrap_or_default();
     if text.chars().any(char::is_control) {
         return Err(ApiError::validation_field("q", "control", "no control characters"));
     }
-    Ok((Search::of(text), page))
+    Ok(Search::of(text))
 }
 
 /// Tells whether a subject is a member. As the module contract requires, no credential is needed; the response holds no
