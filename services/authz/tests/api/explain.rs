@@ -56,7 +56,13 @@ async fn a_superadmin_asks_about_anybody_and_a_member_about_itself() {
     assert_eq!(status("alice", "&subject=root").await, (403, "PLATFORM_ROLE_REQUIRED".to_owned()));
     assert_eq!(status("stranger", "").await, (403, "PLATFORM_ROLE_REQUIRED".to_owned()));
     assert_eq!(status("nobody", "").await, (403, "AUTHORIZATION_DENIED".to_owned()));
-    for query in ["&objectType=crm_deal", "&relation=viewer", "&scope=other", "&moduleKey=%00"] {
+    for query in [
+        "&objectType=crm_deal",
+        "&relation=viewer",
+        "&scope=other",
+        "&moduleKey=%00",
+        "&allowPlatformOperatorCompanyScope=1",
+    ] {
         assert_eq!(status("root", query).await.0, 400, "{query}");
     }
     let global = app.ask("GET", &format!("{EXPLAIN}?scope=global&subject=alice"), "root", None).await;

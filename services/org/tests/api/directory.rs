@@ -216,7 +216,8 @@ async fn a_brief_read_waits_for_no_costly_one() {
     let reads = async {
         let is_refused = || async {
             let reply = of("dan", &searching).await;
-            (reply.status, reply.body["error"]["details"]["dependency"].as_str()) == (503, Some("read_limit"))
+            let told = (reply.status, reply.body["error"]["details"]["dependency"].as_str());
+            told == (503, Some("read_limit")) && reply.header("retry-after") == "1"
         };
         testkit::until("the searches have every turn", is_refused).await;
         for brief in [path.clone(), format!("{path}/by-kcsub/alice")] {
@@ -263,6 +264,13 @@ async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
     }
     let units = format!("/internal/org/admin/units/{company}");
     assert_eq!(org.get(&units).await.status, 200, "other reads succeed");
+    let metrics = org.api.get("/metrics").send().await.text;
+    let refused = |reads| {
+        format!("platform_reads_refused_total{{reads=\"{reads}\",reason=\"subject\",service=\"org\"}} 2")
+    };
+    for reads in ["costly", "brief"] {
+        assert!(metrics.contains(&refused(reads)), "{reads}: {metrics}");
+    }
     let services = futures_util::future::join_all((0..6).map(|_| org.ask(&members)));
     let (services, ()) = tokio::join!(services, async { holding.rollback().await.expect("let go") });
     assert!(services.iter().all(|reply| reply.status == 200), "services have no limit");
