@@ -1,6 +1,8 @@
 //! The requests of a quick look. The provider's lists omit service accounts, so an account that a list cannot settle is
 //! requested by its id.
 
+use std::collections::HashSet;
+
 use service::ApiError;
 use time::OffsetDateTime;
 
@@ -16,14 +18,21 @@ const MOST_UNLISTED: usize = 1_000;
 /// are no longer listed. Returns also whether more of the latter are left: they stay disabled until a later look.
 pub(super) async fn ask_disabled(app: &App, since: OffsetDateTime) -> Result<(Findings, bool), ApiError> {
     let watched = store::watched(&app.core.pool).await?;
-    let mut findings = Findings::default();
+    let recorded: HashSet<&str> =
+        watched.iter().filter(|known| known.is_disabled).map(|known| known.subject.as_str()).collect();
+    let (mut findings, mut unchanged) = (Findings::default(), HashSet::new());
     for account in app.provider.disabled_accounts().await? {
-        findings.note(account.id, AccountState::Disabled);
+        if recorded.contains(account.id.as_str()) {
+            unchanged.insert(account.id);
+        } else {
+            findings.note(account.id, AccountState::Disabled);
+        }
     }
     for id in app.provider.deleted_since(unix_millis(since)).await? {
         findings.note(id, AccountState::Gone);
     }
-    let unsettled = watched.into_iter().filter(|known| !findings.has(&known.subject));
+    let is_settled = |subject: &str| findings.has(subject) || unchanged.contains(subject);
+    let unsettled = watched.into_iter().filter(|known| !is_settled(&known.subject));
     let (services, mut unlisted): (Vec<_>, Vec<_>) = unsettled.partition(|known| known.is_service);
     let any_left = unlisted.len() > MOST_UNLISTED;
     unlisted.truncate(MOST_UNLISTED);

@@ -45,9 +45,9 @@ pub(super) async fn known_after(pool: &PgPool, subject: &str, limit: i64) -> sql
 pub(super) async fn watched(pool: &PgPool) -> sqlx::Result<Vec<Watched>> {
     sqlx::query_as!(
         Watched,
-        r#"SELECT kc_sub AS "subject!", kind = 'service' AS "is_service!"
+        r#"SELECT kc_sub AS "subject!", kind = 'service' AS "is_service!", NOT idp_enabled AS "is_disabled!"
              FROM identity.users WHERE NOT idp_enabled AND idp_gone_at IS NULL
-            UNION SELECT kc_sub, true FROM identity.users WHERE kind = 'service' AND idp_gone_at IS NULL"#
+            UNION SELECT kc_sub, true, NOT idp_enabled FROM identity.users WHERE kind = 'service' AND idp_gone_at IS NULL"#
     )
     .fetch_all(pool)
     .await
@@ -57,6 +57,7 @@ pub(super) async fn watched(pool: &PgPool) -> sqlx::Result<Vec<Watched>> {
 pub(super) struct Watched {
     pub(super) subject: String,
     pub(super) is_service: bool,
+    pub(super) is_disabled: bool,
 }
 
 /// Stores the findings that differ and returns the changes. Does not enable a record that another call checked after

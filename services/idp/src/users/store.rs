@@ -279,29 +279,63 @@ pub(crate) struct Filter<'a> {
     pub(crate) service_accounts: bool,
 }
 
-/// One page of users, ordered by username.
+/// The users whose names the head selects, ordered by username.
+macro_rules! named {
+    ($head:literal; $($value:expr),*) => {
+        sqlx::query_as!(
+            User,
+            "WITH page AS MATERIALIZED (" + $head + ") \
+             SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
+             must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_totp!\", \
+             EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = users.id) AS \"has_passkey!\" \
+             FROM page JOIN idp.users USING (username) ORDER BY username",
+            $($value),*
+        )
+    };
+}
+
+/// One page of users, ordered by username. Pages of everyone and of the disabled users pass over those before them in an
+/// index, because identity reads these lists to their end.
 pub(crate) async fn list(
     db: impl PgExecutor<'_>,
     filter: &Filter<'_>,
     first: i64,
     max: i64,
 ) -> sqlx::Result<Vec<User>> {
-    sqlx::query_as!(
-        User,
-        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
-         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_totp!\", \
-         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = users.id) AS \"has_passkey!\" \
-         FROM idp.users \
-         WHERE ($1::text IS NULL OR CASE WHEN $2 THEN username = $1 ELSE strpos(username, $1) > 0 END) \
-         AND ($3::boolean IS NULL OR enabled = $3) AND ($4 OR service_client IS NULL) \
-         ORDER BY username OFFSET $5 LIMIT $6",
-        filter.username,
-        filter.exact,
-        filter.enabled,
-        filter.service_accounts,
-        first,
-        max
-    )
-    .fetch_all(db)
-    .await
+    match (filter.username, filter.enabled, filter.service_accounts) {
+        (None, None, false) => {
+            named!(
+                "SELECT username FROM idp.users WHERE service_client IS NULL ORDER BY username OFFSET $1 LIMIT $2";
+                first,
+                max
+            )
+            .fetch_all(db)
+            .await
+        }
+        (None, Some(false), true) => {
+            named!(
+                "SELECT username FROM idp.users WHERE NOT enabled ORDER BY username OFFSET $1 LIMIT $2";
+                first,
+                max
+            )
+            .fetch_all(db)
+            .await
+        }
+        _ => {
+            named!(
+                "SELECT username FROM idp.users \
+                 WHERE ($1::text IS NULL OR CASE WHEN $2 THEN username = $1 ELSE strpos(username, $1) > 0 END) \
+                 AND ($3::boolean IS NULL OR enabled = $3) AND ($4 OR service_client IS NULL) \
+                 ORDER BY username OFFSET $5 LIMIT $6";
+                filter.username,
+                filter.exact,
+                filter.enabled,
+                filter.service_accounts,
+                first,
+                max
+            )
+            .fetch_all(db)
+            .await
+        }
+    }
 }

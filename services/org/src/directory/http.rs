@@ -24,7 +24,7 @@ pub(crate) async fn members(
     let _turn = limit.enter_as(&reader).await?;
     guard::admit(&app, &reader, company, &correlation).await?;
     let (search, page) = asked?;
-    Ok(Data(store::page(&app.core.reads, company, &search, page).await?))
+    Ok(Data(store::page(&app, company, &search, page).await?))
 }
 
 fn asked(query: &Query) -> Result<(Search, PageRequest), ApiError> {

@@ -3,31 +3,31 @@
 
 use contract::id::CompanyId;
 use contract::page::PageRequest;
-use service::Reads;
+use sqlx::PgConnection;
 
 use super::rules::Short;
 use super::store::Row;
 
 /// Returns the page of a company with this many active members, and the number of matches.
 pub(super) async fn page(
-    reads: &Reads,
+    conn: &mut PgConnection,
     company: CompanyId,
     short: &Short,
     members: i64,
     request: PageRequest,
 ) -> sqlx::Result<(Vec<Row>, i64)> {
-    let total = count(reads, company, short).await?;
+    let total = count(&mut *conn, company, short).await?;
     let on_page = usize::try_from(request.limit().min(total - request.offset())).unwrap_or_default();
     if on_page == 0 {
         return Ok((Vec::new(), total));
     }
     if let Some(names) = names_to_read(members, total, request) {
-        let rows = among_names(reads, company, short, (names, total), request).await?;
+        let rows = among_names(&mut *conn, company, short, (names, total), request).await?;
         if rows.len() == on_page {
             return Ok((rows, total));
         }
     }
-    let rows = sorted(reads, company, short, total, request).await?;
+    let rows = sorted(&mut *conn, company, short, total, request).await?;
     Ok((rows, total))
 }
 
@@ -41,7 +41,7 @@ fn names_to_read(members: i64, total: i64, request: PageRequest) -> Option<i64> 
 
 /// Counts the matches with the index `members_letters`; the query must repeat the index's expression exactly. A match has
 /// all letters and pairs of the text, so a single letter or pair needs no `ILIKE`.
-pub(super) async fn count(reads: &Reads, company: CompanyId, short: &Short) -> sqlx::Result<i64> {
+pub(super) async fn count(conn: &mut PgConnection, company: CompanyId, short: &Short) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
             WHERE company_id = $1 AND is_active
@@ -53,13 +53,13 @@ pub(super) async fn count(reads: &Reads, company: CompanyId, short: &Short) -> s
         short.is_one_pair,
         short.pattern,
     )
-    .fetch_one(reads)
+    .fetch_one(conn)
     .await
 }
 
 /// Searches the first `names` in the order of lists.
 async fn among_names(
-    reads: &Reads,
+    conn: &mut PgConnection,
     company: CompanyId,
     short: &Short,
     (names, total): (i64, i64),
@@ -80,13 +80,13 @@ async fn among_names(
         names,
         total,
     )
-    .fetch_all(reads)
+    .fetch_all(conn)
     .await
 }
 
 /// Sorts all matches. `OFFSET 0` keeps the planner from walking through every member by name to fill a page.
 async fn sorted(
-    reads: &Reads,
+    conn: &mut PgConnection,
     company: CompanyId,
     short: &Short,
     total: i64,
@@ -110,7 +110,7 @@ async fn sorted(
         request.offset(),
         total,
     )
-    .fetch_all(reads)
+    .fetch_all(conn)
     .await
 }
 

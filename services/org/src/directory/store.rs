@@ -4,10 +4,12 @@ use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::page::{Page, PageRequest};
 use service::Reads;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::letters;
-use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search};
+use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search, Short};
+use crate::App;
 
 /// Number of members up to which a search for a short text scans the company. Above it, the index is cheaper, although
 /// the index finds the members of all companies that have these letters.
@@ -22,33 +24,67 @@ pub(super) struct Row {
     pub(super) total: i64,
 }
 
+/// Begins the transaction of a search. A statement that takes a second is cancelled (503), because the searches of other
+/// callers wait for its turn.
+const BEGIN_SEARCH: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = 1000";
+
 /// Returns a page of the company's active members that match a search.
 pub(super) async fn page(
-    reads: &Reads,
+    app: &App,
     company: CompanyId,
     search: &Search,
     request: PageRequest,
 ) -> sqlx::Result<Page<MemberDirectoryEntry>> {
-    let rows = match search {
-        Search::Everyone => everyone(reads, company, request).await?,
-        Search::Short(short) => match count_all(reads, company).await? {
-            ..=MAX_SCANNED => scanned(reads, company, &short.pattern, request).await?,
-            members => {
-                let (rows, total) = letters::page(reads, company, short, members, request).await?;
-                return Ok(page_of(rows, total, request));
+    let reads = &app.core.reads;
+    let (rows, total) = match search {
+        Search::Everyone => {
+            let rows = everyone(reads, company, request).await?;
+            match rows.first().map(|row| row.total) {
+                Some(total) => (rows, total),
+                // A page past the end has no row to carry the total.
+                None => (rows, count_all(reads, company).await?),
             }
-        },
-        Search::Long(pattern) => long(reads, company, pattern, request).await?,
-    };
-    // A page past the end has no row to carry the total.
-    let total = match (rows.first(), search) {
-        (Some(row), _) => row.total,
-        (None, Search::Everyone) => count_all(reads, company).await?,
-        (None, _) if request.offset() == 0 => 0,
-        (None, Search::Short(short)) => letters::count(reads, company, short).await?,
-        (None, Search::Long(pattern)) => count(reads, company, pattern).await?,
+        }
+        Search::Short(short) => {
+            let members = count_all(reads, company).await?;
+            let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
+            let found = short_page(&mut tx, company, short, members, request).await?;
+            tx.commit().await?;
+            found
+        }
+        Search::Long(pattern) => {
+            let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
+            let rows = long(&mut tx, company, pattern, request).await?;
+            let total = match rows.first().map(|row| row.total) {
+                Some(total) => total,
+                None if request.offset() == 0 => 0,
+                None => count(&mut tx, company, pattern).await?,
+            };
+            tx.commit().await?;
+            (rows, total)
+        }
     };
     Ok(page_of(rows, total, request))
+}
+
+/// Returns the page of a text without a trigram in a company with this many active members, and the number of matches.
+async fn short_page(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    short: &Short,
+    members: i64,
+    request: PageRequest,
+) -> sqlx::Result<(Vec<Row>, i64)> {
+    if members > MAX_SCANNED {
+        return letters::page(conn, company, short, members, request).await;
+    }
+    let rows = scanned(&mut *conn, company, &short.pattern, request).await?;
+    let total = match rows.first().map(|row| row.total) {
+        Some(total) => total,
+        None if request.offset() == 0 => 0,
+        None => letters::count(conn, company, short).await?,
+    };
+    Ok((rows, total))
 }
 
 fn page_of(rows: Vec<Row>, total: i64, request: PageRequest) -> Page<MemberDirectoryEntry> {
@@ -78,7 +114,7 @@ async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sq
 }
 
 async fn scanned(
-    reads: &Reads,
+    conn: &mut PgConnection,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
@@ -95,14 +131,14 @@ async fn scanned(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(reads)
+    .fetch_all(conn)
     .await
 }
 
 /// Searches with the index `members_search`; the query must repeat the index's expression exactly. Matches are counted, so
 /// all of them are held, by what sorts them alone.
 async fn long(
-    reads: &Reads,
+    conn: &mut PgConnection,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
@@ -121,7 +157,7 @@ async fn long(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(reads)
+    .fetch_all(conn)
     .await
 }
 
@@ -131,14 +167,14 @@ async fn count_all(reads: &Reads, company: CompanyId) -> sqlx::Result<i64> {
     kept.fetch_optional(reads).await.map(Option::unwrap_or_default)
 }
 
-async fn count(reads: &Reads, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
+async fn count(conn: &mut PgConnection, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
             WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2"#,
         company.as_uuid(),
         pattern,
     )
-    .fetch_one(reads)
+    .fetch_one(conn)
     .await
 }
 
