@@ -26,7 +26,7 @@ pub(super) struct Row {
 
 /// Begins the transaction of a search. A statement that takes a second is cancelled (503), because the searches of other
 /// callers wait for its turn.
-const BEGIN_SEARCH: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = 1000";
+const BEGIN_SEARCH: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = 1000; SET LOCAL jit = off";
 
 /// Returns a page of the company's active members that match a search.
 pub(super) async fn page(

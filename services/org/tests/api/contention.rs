@@ -47,6 +47,22 @@ async fn a_change_of_a_member_survives_real_deadlocks() {
     assert_eq!(updates, DEADLOCKS, "one row per change, none for an aborted one");
 }
 
+/// Without a limit of its own, the search would wait until the time of its request is over.
+#[tokio::test]
+async fn a_search_is_cancelled_after_a_second() {
+    let org = start().await;
+    let company = org.company("ACME").await;
+    let mut holding = org.owner.begin().await.expect("a transaction");
+    let lock = "LOCK TABLE org.members IN ACCESS EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *holding).await.expect("held");
+    for text in ["m", "member"] {
+        let reply = org.get(&format!("/internal/org/companies/{company}/members?q={text}")).await;
+        let told = (reply.status, reply.body["error"]["details"]["dependency"].as_str());
+        assert_eq!(told, (503, Some("postgres")), "{text}: {}", reply.text);
+    }
+    holding.rollback().await.expect("let go");
+}
+
 /// Starts org with a short deadlock timeout and no lock or statement timeout.
 async fn start() -> Org {
     let database = testkit::database().await;
