@@ -169,3 +169,18 @@ async fn a_file_that_would_be_too_long_is_refused_and_never_cut() {
     assert_eq!(refused.header("vary"), "accept", "pages of it are not refused");
     assert_eq!(refused.body["error"]["details"]["rows"], 50_001);
 }
+
+/// Reports that wait for org, and a list of submissions.
+#[tokio::test]
+async fn one_subject_has_four_reports_and_lists_at_once() {
+    let (module, _) = with_hours().await;
+    let company = module.company;
+    module.org.hang("POST", &format!("/internal/org/companies/{company}/lookup"));
+    let query = tail("&groupBy=member");
+    let asked = (0..6).map(|at| module.ask("GET", if at == 5 { "/submissions" } else { &query }, None));
+    let replies = futures_util::future::join_all(asked).await;
+    let refused = replies.iter().filter(|reply| reply.status == 429).count();
+    let statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    assert_eq!(refused, 2, "{statuses:?}");
+    assert_eq!(module.ask("GET", "/submissions", None).await.status, 200, "control");
+}
