@@ -94,7 +94,8 @@ async fn a_costly_read_that_is_given_up_keeps_its_turn_to_the_end() {
         Box::pin(routes.oneshot(Request::get("/costly").body(Body::empty()).expect("a request")));
     assert!(waits(&mut given_up).await, "it waits for the answer");
     drop(given_up);
-    let mut next = Box::pin(limit.enter(&subject("bob")));
+    let bob = subject("bob");
+    let mut next = Box::pin(limit.enter(&bob));
     tokio::task::yield_now().await;
     assert!(waits(&mut next).await, "the turn is taken");
     answered.notify_one();
