@@ -13,6 +13,9 @@ use scene::Scene;
 
 use crate::module_scene::faults;
 
+/// The tables that the limited operations read in their turn, and not before.
+const READ_IN_TURN: &str = "timesheet.entries, timesheet.submissions, timesheet.member_approvers";
+
 #[tokio::test]
 async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
     let mut scene = Scene::start("timesheet-statuses").await;
@@ -27,6 +30,7 @@ async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
     decisions::keys(&mut scene).await;
     decisions::rules_at_submission(&mut scene).await;
     records::reads(&mut scene).await;
+    faults::too_many_at_once(&mut scene, |_| READ_IN_TURN).await;
     faults::switched_off(&mut scene).await;
     faults::without_its_tables(&mut scene).await;
     faults::without_authz(&mut scene).await;

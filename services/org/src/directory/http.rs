@@ -1,13 +1,18 @@
 //! `/internal/org/companies/{companyId}/members…`.
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use contract::id::CompanyId;
-use contract::page::{Page, PageRequest};
+use contract::page::PageRequest;
+use http::{HeaderName, HeaderValue};
 use service::{ApiError, Asker, Correlation, Data, PathParams, Query, Reader};
 
-use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, Search};
+use super::rules::{MAX_SEARCH, MemberContext, Membership, Search};
 use super::{guard, store};
 use crate::App;
+
+/// The header of a search that found more matches than it counts and shows.
+const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
 
 /// Lists a page of the company's active members; `q` searches their names and addresses.
 pub(crate) async fn members(
@@ -16,7 +21,7 @@ pub(crate) async fn members(
     Correlation(correlation): Correlation,
     path: PathParams,
     query: Query,
-) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
+) -> Result<Response, ApiError> {
     let company = path.id("companyId")?;
     let asked = asked(&query);
     let is_brief = asked.as_ref().is_ok_and(|(search, page)| search.is_brief(*page));
@@ -24,7 +29,12 @@ pub(crate) async fn members(
     let _turn = limit.enter_as(&reader).await?;
     guard::admit(&app, &reader, company, &correlation).await?;
     let (search, page) = asked?;
-    Ok(Data(store::page(&app, company, &search, page).await?))
+    let (found, is_truncated) = store::page(&app, company, &search, page).await?;
+    let mut response = Data(found).into_response();
+    if is_truncated {
+        response.headers_mut().insert(TRUNCATED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
 }
 
 fn asked(query: &Query) -> Result<(Search, PageRequest), ApiError> {

@@ -3,6 +3,6 @@
 
 pub(crate) mod guard;
 pub(crate) mod http;
-mod letters;
 mod rules;
+mod search;
 mod store;

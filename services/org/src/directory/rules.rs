@@ -39,33 +39,39 @@ pub(crate) struct MemberContext {
     pub(super) group_ids: Vec<GroupId>,
 }
 
-/// A search of the directory, by the index that serves it.
+/// Most matches of a search that are counted and shown, so that a text that all members have costs no more than a rarer one.
+pub(super) const MAX_FOUND: i64 = 10_000;
+
+/// A search of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Search {
     /// An empty search: every member.
     Everyone,
-    /// A text without a whole trigram.
-    Short(Short),
-    /// The `ILIKE` pattern of a text with at least one whole trigram.
-    Long(String),
+    /// A search for a text.
+    Text(Text),
 }
 
-/// A text without a trigram; the database finds it by its letters and pairs of letters.
+/// A text to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Short {
+pub(super) struct Text {
     /// The text as requested.
     pub(super) text: String,
     /// Its `ILIKE` pattern.
     pub(super) pattern: String,
-    /// Whether the text is a single letter or pair, so that a match by letters and pairs is exact.
-    pub(super) is_one_pair: bool,
+    /// The index that finds it.
+    pub(super) index: Index,
 }
 
-impl Short {
-    fn of(text: &str) -> Self {
-        let is_one_pair = text.chars().count() <= 2;
-        Self { text: text.to_owned(), pattern: contains(text), is_one_pair }
-    }
+/// How the database finds a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Index {
+    /// By its letters and pairs of letters: it has no whole trigram.
+    Letters {
+        /// Whether the text is a single letter or pair, so that a match by letters and pairs is exact.
+        is_exact: bool,
+    },
+    /// By its trigrams.
+    Trigrams,
 }
 
 /// Length of a trigram, in consecutive letters and digits.
@@ -82,13 +88,16 @@ impl Search {
 
     /// The search that finds `text` anywhere in a field.
     pub(super) fn of(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::Everyone;
+        }
         let words = text.split(|letter: char| !letter.is_alphanumeric());
         let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
-        match longest {
-            0 if text.is_empty() => Self::Everyone,
-            0..TRIGRAM => Self::Short(Short::of(text)),
-            _ => Self::Long(contains(text)),
-        }
+        let index = match longest {
+            0..TRIGRAM => Index::Letters { is_exact: text.chars().count() <= 2 },
+            _ => Index::Trigrams,
+        };
+        Self::Text(Text { text: text.to_owned(), pattern: contains(text), index })
     }
 }
 
@@ -125,24 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn two_letters_are_one_pair_and_three_are_not() {
-        for (text, is_one_pair) in [("a", true), ("ab", true), ("é%", true), ("a.b", false), ("ab cd", false)]
-        {
-            assert_eq!(Short::of(text).is_one_pair, is_one_pair, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_search_is_long_when_it_holds_a_trigram() {
+    fn a_text_without_a_trigram_is_found_by_letters_and_two_letters_exactly() {
         assert_eq!(Search::of(""), Search::Everyone);
-        for short in ["a", "ab", "%", "a.b-c", "ab cd", "é é"] {
-            assert!(
-                matches!(Search::of(short), Search::Short(found) if found == Short::of(short)),
-                "{short}"
-            );
+        let of =
+            |text, index| Search::Text(Text { text: String::from(text), pattern: contains(text), index });
+        for text in ["a", "ab", "%", "é%"] {
+            assert_eq!(Search::of(text), of(text, Index::Letters { is_exact: true }), "{text}");
         }
-        for long in ["abc", "ab cde", "x@exa", "ääö", "a.123"] {
-            assert_eq!(Search::of(long), Search::Long(contains(long)), "{long}");
+        for text in ["a.b", "ab cd", "a.b-c", "é é"] {
+            assert_eq!(Search::of(text), of(text, Index::Letters { is_exact: false }), "{text}");
+        }
+        for text in ["abc", "ab cde", "x@exa", "ääö", "a.123"] {
+            assert_eq!(Search::of(text), of(text, Index::Trigrams), "{text}");
         }
     }
 }

@@ -4,16 +4,11 @@ use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::page::{Page, PageRequest};
 use service::Reads;
-use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::letters;
-use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search, Short};
+use super::rules::{MAX_FOUND, MemberContext, MemberDirectoryEntry, Membership, Search};
+use super::search;
 use crate::App;
-
-/// Number of members up to which a search for a short text scans the company. Above it, the index is cheaper, although
-/// the index finds the members of all companies that have these letters.
-const MAX_SCANNED: i64 = 5_000;
 
 /// A row of the directory, with the total of the search.
 pub(super) struct Row {
@@ -25,66 +20,32 @@ pub(super) struct Row {
 }
 
 /// Begins the transaction of a search. A statement that takes a second is cancelled (503), because the searches of other
-/// callers wait for its turn.
-const BEGIN_SEARCH: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = 1000; SET LOCAL jit = off";
+/// callers wait for its turn. The best plan depends on how frequent the text is.
+const BEGIN_SEARCH: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = 1000; SET LOCAL jit = off; \
+    SET LOCAL plan_cache_mode = force_custom_plan";
 
-/// Returns a page of the company's active members that match a search.
+/// Returns a page of the company's active members that match a search, and whether there are more matches than are shown.
 pub(super) async fn page(
     app: &App,
     company: CompanyId,
     search: &Search,
     request: PageRequest,
-) -> sqlx::Result<Page<MemberDirectoryEntry>> {
+) -> sqlx::Result<(Page<MemberDirectoryEntry>, bool)> {
     let reads = &app.core.reads;
-    let (rows, total) = match search {
-        Search::Everyone => {
-            let rows = everyone(reads, company, request).await?;
-            match rows.first().map(|row| row.total) {
-                Some(total) => (rows, total),
-                // A page past the end has no row to carry the total.
-                None => (rows, count_all(reads, company).await?),
-            }
-        }
-        Search::Short(short) => {
-            let members = count_all(reads, company).await?;
-            let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
-            let found = short_page(&mut tx, company, short, members, request).await?;
-            tx.commit().await?;
-            found
-        }
-        Search::Long(pattern) => {
-            let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
-            let rows = long(&mut tx, company, pattern, request).await?;
-            let total = match rows.first().map(|row| row.total) {
-                Some(total) => total,
-                None if request.offset() == 0 => 0,
-                None => count(&mut tx, company, pattern).await?,
-            };
-            tx.commit().await?;
-            (rows, total)
-        }
+    let Search::Text(text) = search else {
+        let rows = everyone(reads, company, request).await?;
+        let total = match rows.first().map(|row| row.total) {
+            Some(total) => total,
+            // A page past the end has no row to carry the total.
+            None => count_all(reads, company).await?,
+        };
+        return Ok((page_of(rows, total, request), false));
     };
-    Ok(page_of(rows, total, request))
-}
-
-/// Returns the page of a text without a trigram in a company with this many active members, and the number of matches.
-async fn short_page(
-    conn: &mut PgConnection,
-    company: CompanyId,
-    short: &Short,
-    members: i64,
-    request: PageRequest,
-) -> sqlx::Result<(Vec<Row>, i64)> {
-    if members > MAX_SCANNED {
-        return letters::page(conn, company, short, members, request).await;
-    }
-    let rows = scanned(&mut *conn, company, &short.pattern, request).await?;
-    let total = match rows.first().map(|row| row.total) {
-        Some(total) => total,
-        None if request.offset() == 0 => 0,
-        None => letters::count(conn, company, short).await?,
-    };
-    Ok((rows, total))
+    let members = count_all(reads, company).await?;
+    let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
+    let (rows, total) = search::page(&mut tx, company, text, members, request).await?;
+    tx.commit().await?;
+    Ok((page_of(rows, total.min(MAX_FOUND), request), total > MAX_FOUND))
 }
 
 fn page_of(rows: Vec<Row>, total: i64, request: PageRequest) -> Page<MemberDirectoryEntry> {
@@ -113,69 +74,10 @@ async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sq
     .await
 }
 
-async fn scanned(
-    conn: &mut PgConnection,
-    company: CompanyId,
-    pattern: &str,
-    request: PageRequest,
-) -> sqlx::Result<Vec<Row>> {
-    sqlx::query_as!(
-        Row,
-        r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
-             FROM org.members
-            WHERE company_id = $1 AND is_active
-              AND (display_name ILIKE $2 OR email ILIKE $2)
-            ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
-        company.as_uuid(),
-        pattern,
-        request.limit(),
-        request.offset(),
-    )
-    .fetch_all(conn)
-    .await
-}
-
-/// Searches with the index `members_search`; the query must repeat the index's expression exactly. Matches are counted, so
-/// all of them are held, by what sorts them alone.
-async fn long(
-    conn: &mut PgConnection,
-    company: CompanyId,
-    pattern: &str,
-    request: PageRequest,
-) -> sqlx::Result<Vec<Row>> {
-    sqlx::query_as!(
-        Row,
-        r#"WITH found AS MATERIALIZED (
-             SELECT id, display_name FROM org.members
-              WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2),
-           page AS MATERIALIZED (SELECT id FROM found ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4)
-           SELECT m.id, m.display_name, m.email, m.user_id IS NOT NULL AS "has_linked_user!",
-                  (SELECT count(*) FROM found) AS "total!"
-             FROM page JOIN org.members m ON m.id = page.id ORDER BY m.display_name COLLATE "C", m.id"#,
-        company.as_uuid(),
-        pattern,
-        request.limit(),
-        request.offset(),
-    )
-    .fetch_all(conn)
-    .await
-}
-
 async fn count_all(reads: &Reads, company: CompanyId) -> sqlx::Result<i64> {
     let kept =
         sqlx::query_scalar!("SELECT active FROM org.member_counts WHERE company_id = $1", company.as_uuid());
     kept.fetch_optional(reads).await.map(Option::unwrap_or_default)
-}
-
-async fn count(conn: &mut PgConnection, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM org.members
-            WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2"#,
-        company.as_uuid(),
-        pattern,
-    )
-    .fetch_one(conn)
-    .await
 }
 
 /// Returns the subject's membership in the company.

@@ -111,6 +111,45 @@ async fn short_searches_of_a_large_company_show_every_match_once_by_name() {
     }
 }
 
+/// Texts that more members have than a search shows: in every address, and in the first letters of few names.
+#[tokio::test]
+async fn a_search_shows_ten_thousand_matches_and_says_that_there_are_more() {
+    const SHOWN: usize = 10_000;
+    let org = Org::start().await;
+    let company = org.company("LARGE").await;
+    fill(&org, &company, 12_000).await;
+    let directory = format!("/internal/org/companies/{company}/members");
+    for text in ["e", ".t", "e.t", "example", "@example.test"] {
+        let expected: Vec<String> = sqlx::query_scalar(
+            "SELECT id::text FROM org.members WHERE company_id = $1::uuid ORDER BY display_name COLLATE \"C\", id LIMIT 10000",
+        )
+        .bind(&company)
+        .fetch_all(&org.owner)
+        .await
+        .expect("a scan");
+        for (page, size) in [(1, 25), (40, 100), (100, 100), (334, 30)] {
+            let reply = org.get(&format!("{directory}?q={text}&page={page}&pageSize={size}")).await;
+            assert_eq!(
+                (&reply.data()["total"], reply.header("x-result-truncated")),
+                (&SHOWN.into(), "true"),
+                "{text}"
+            );
+            let shown = reply.data()["items"].as_array().cloned().unwrap_or_default();
+            let shown: Vec<&str> = shown.iter().filter_map(|item| item["id"].as_str()).collect();
+            let expected: Vec<_> = expected.iter().skip((page - 1) * size).take(size).collect();
+            assert_eq!(shown, expected, "{text}, page {page} of {size}");
+        }
+        let past = org.get(&format!("{directory}?q={text}&page=101&pageSize=100")).await;
+        assert_eq!(
+            (&past.data()["items"], past.data()["total"].as_u64()),
+            (&serde_json::json!([]), Some(10_000)),
+            "{text}"
+        );
+    }
+    let rare = org.get(&format!("{directory}?q=ada%20")).await;
+    assert_eq!((&rare.data()["total"], rare.header("x-result-truncated")), (&1_500.into(), ""));
+}
+
 /// Adds members with realistic variation in their names; returns the surnames of the first ones.
 async fn fill(org: &Org, company: &str, members: i64) -> Vec<String> {
     sqlx::query(
@@ -142,15 +181,21 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
         (
             "search",
             "members_search",
-            "WITH found AS MATERIALIZED (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
-               AND (display_name || E'\\n' || coalesce(email, '')) ILIKE '%$2%')
-             SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+            "SELECT count(*) FROM (SELECT FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND (display_name || E'\\n' || coalesce(email, '')) ILIKE '%$2%' LIMIT 10001) found",
+        ),
+        (
+            "search, sorted",
+            "members_search",
+            "SELECT id FROM (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND (display_name || E'\\n' || coalesce(email, '')) ILIKE '%$2%' OFFSET 0) found
+             ORDER BY display_name COLLATE \"C\", id LIMIT 25",
         ),
         (
             "two letters",
             "members_letters",
-            "SELECT count(*) FROM org.members WHERE company_id = $1::uuid AND is_active
-               AND org.letters_and_pairs(display_name || E'\\n' || coalesce(email, '')) @> ARRAY['ab']",
+            "SELECT count(*) FROM (SELECT FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND org.letters_and_pairs(display_name || E'\\n' || coalesce(email, '')) @> ARRAY['ab'] LIMIT 10001) found",
         ),
         (
             "two letters, sorted",
