@@ -55,7 +55,7 @@ pub(super) enum Search {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text {
     /// The text as requested.
-    pub(super) text: String,
+    pub(super) typed: String,
     /// Its `ILIKE` pattern.
     pub(super) pattern: String,
     /// The index that finds it.
@@ -97,7 +97,7 @@ impl Search {
             0..TRIGRAM => Index::Letters { is_exact: text.chars().count() <= 2 },
             _ => Index::Trigrams,
         };
-        Self::Text(Text { text: text.to_owned(), pattern: contains(text), index })
+        Self::Text(Text { typed: text.to_owned(), pattern: contains(text), index })
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     fn a_text_without_a_trigram_is_found_by_letters_and_two_letters_exactly() {
         assert_eq!(Search::of(""), Search::Everyone);
         let of =
-            |text, index| Search::Text(Text { text: String::from(text), pattern: contains(text), index });
+            |text, index| Search::Text(Text { typed: String::from(text), pattern: contains(text), index });
         for text in ["a", "ab", "%", "é%"] {
             assert_eq!(Search::of(text), of(text, Index::Letters { is_exact: true }), "{text}");
         }

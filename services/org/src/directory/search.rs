@@ -103,7 +103,7 @@ async fn count_letters(
                 AND ($3 OR display_name ILIKE $4 OR email ILIKE $4)
               LIMIT $5) found"#,
         company.as_uuid(),
-        text.text,
+        text.typed,
         is_exact,
         text.pattern,
         MAX_FOUND + 1,
@@ -172,7 +172,7 @@ async fn sorted_letters(
                       AND ($3 OR display_name ILIKE $4 OR email ILIKE $4) OFFSET 0) found
             ORDER BY display_name COLLATE "C", id LIMIT $5 OFFSET $6"#,
         company.as_uuid(),
-        text.text,
+        text.typed,
         is_exact,
         text.pattern,
         window.limit,
