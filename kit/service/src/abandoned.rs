@@ -86,24 +86,24 @@ mod tests {
 
     use super::*;
 
-    /// Work that takes a turn if asked to, then waits for a word, then says that it is done.
+    /// Work that takes a turn if asked to, then waits for a signal, then says that it is done.
     fn work(
         takes_turn: bool,
     ) -> (oneshot::Sender<()>, oneshot::Receiver<()>, impl Future<Output = ()> + Send) {
-        let ((word, heard), (done, seen)) = (oneshot::channel(), oneshot::channel());
+        let ((signal, heard), (done, seen)) = (oneshot::channel(), oneshot::channel());
         let work = async move {
             let _turn = takes_turn.then(Holding::begin);
             if heard.await.is_ok() {
                 done.send(()).unwrap_or_default();
             }
         };
-        (word, seen, around(work))
+        (signal, seen, around(work))
     }
 
     async fn given_up(work: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = work => panic!("it waits for the word"),
+            () = work => panic!("it waits for the signal"),
             () = std::future::ready(()) => {}
         }
     }
@@ -111,21 +111,21 @@ mod tests {
     #[tokio::test]
     async fn work_with_a_turn_runs_to_its_end_and_other_work_is_dropped() {
         for takes_turn in [true, false] {
-            let (word, seen, work) = work(takes_turn);
+            let (signal, seen, work) = work(takes_turn);
             given_up(work).await;
-            assert_eq!(word.send(()).is_ok(), takes_turn, "somebody waits for the word");
+            assert_eq!(signal.send(()).is_ok(), takes_turn, "somebody waits for the signal");
             assert_eq!(seen.await.is_ok(), takes_turn);
         }
     }
 
     #[tokio::test]
     async fn a_turn_that_has_ended_keeps_nothing_running() {
-        let (word, heard) = oneshot::channel::<()>();
+        let (signal, heard) = oneshot::channel::<()>();
         let work = around(async move {
             drop(Holding::begin());
             heard.await.unwrap_or_default();
         });
         given_up(work).await;
-        assert!(word.send(()).is_err());
+        assert!(signal.send(()).is_err());
     }
 }
