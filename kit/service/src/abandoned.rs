@@ -113,7 +113,7 @@ mod tests {
         for takes_turn in [true, false] {
             let (signal, seen, work) = work(takes_turn);
             given_up(work).await;
-            assert_eq!(signal.send(()).is_ok(), takes_turn, "somebody waits for the signal");
+            assert_eq!(signal.send(()).is_ok(), takes_turn, "only work with a turn still runs");
             assert_eq!(seen.await.is_ok(), takes_turn);
         }
     }
