@@ -6,7 +6,7 @@ use contract::page::PageRequest;
 use sqlx::PgConnection;
 
 use super::rules::{Index, MAX_FOUND, Text};
-use super::store::Row;
+use super::store::{CountedRow, Row};
 
 /// Number of members up to which a search for a text without a trigram scans the company. Above it, the index is cheaper,
 /// although the index finds the members of all companies that have these letters.
@@ -54,15 +54,15 @@ pub(super) async fn page(
     members: i64,
     request: PageRequest,
 ) -> sqlx::Result<(Vec<Row>, i64)> {
-    let is_scanned = members <= MAX_SCANNED && matches!(text.index, Index::Letters { .. });
     let total = match text.index {
-        Index::Letters { .. } if is_scanned => count_scanned(&mut *conn, company, &text.pattern).await?,
+        Index::Letters { .. } if members <= MAX_SCANNED => {
+            return scanned(conn, company, &text.pattern, request).await;
+        }
         Index::Letters { is_exact } => count_letters(&mut *conn, company, text, is_exact).await?,
         Index::Trigrams => count_trigrams(&mut *conn, company, &text.pattern).await?,
     };
     let Some(window) = Window::of(request, total) else { return Ok((Vec::new(), total)) };
-    let names = if is_scanned { Some(members) } else { window.names_to_read(members, total) };
-    if let Some(names) = names {
+    if let Some(names) = window.names_to_read(members, total) {
         let rows = among_names(&mut *conn, company, &text.pattern, names, window).await?;
         if window.is_filled_by(&rows) {
             return Ok((rows, total));
@@ -73,6 +73,33 @@ pub(super) async fn page(
         Index::Trigrams => sorted_trigrams(conn, company, &text.pattern, window).await?,
     };
     Ok((rows, total))
+}
+
+/// Reads every member of the company, and the total with the page: one more statement would read them again.
+async fn scanned(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    pattern: &str,
+    request: PageRequest,
+) -> sqlx::Result<(Vec<Row>, i64)> {
+    let rows = sqlx::query_as!(
+        CountedRow,
+        r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
+             FROM org.members WHERE company_id = $1 AND is_active AND (display_name ILIKE $2 OR email ILIKE $2)
+            ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
+        company.as_uuid(),
+        pattern,
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let total = match rows.first() {
+        Some(row) => row.total,
+        // A page past the end has no row to carry the total.
+        None => count_scanned(conn, company, pattern).await?,
+    };
+    Ok((rows.into_iter().map(Row::from).collect(), total))
 }
 
 async fn count_scanned(conn: &mut PgConnection, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
@@ -137,8 +164,7 @@ async fn among_names(
 ) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
-        r#"SELECT id AS "id!", display_name AS "display_name!", email, user_id IS NOT NULL AS "has_linked_user!",
-                  0::bigint AS "total!"
+        r#"SELECT id AS "id!", display_name AS "display_name!", email, user_id IS NOT NULL AS "has_linked_user!"
              FROM (SELECT id, display_name, email, user_id FROM org.members WHERE company_id = $1 AND is_active
                    ORDER BY display_name COLLATE "C", id LIMIT $5) named
             WHERE display_name ILIKE $2 OR email ILIKE $2
@@ -163,8 +189,7 @@ async fn sorted_letters(
 ) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
-        r#"SELECT id AS "id!", display_name AS "display_name!", email, user_id IS NOT NULL AS "has_linked_user!",
-                  0::bigint AS "total!"
+        r#"SELECT id AS "id!", display_name AS "display_name!", email, user_id IS NOT NULL AS "has_linked_user!"
              FROM (SELECT id, display_name, email, user_id FROM org.members
                     WHERE company_id = $1 AND is_active
                       AND org.letters_and_pairs(display_name || E'\n' || coalesce(email, '')) @>
@@ -191,8 +216,7 @@ async fn sorted_trigrams(
 ) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
-        r#"SELECT id AS "id!", display_name AS "display_name!", email, user_id IS NOT NULL AS "has_linked_user!",
-                  0::bigint AS "total!"
+        r#"SELECT id AS "id!", display_name AS "display_name!", email, user_id IS NOT NULL AS "has_linked_user!"
              FROM (SELECT id, display_name, email, user_id FROM org.members
                     WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2
                    OFFSET 0) found

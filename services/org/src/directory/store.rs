@@ -10,8 +10,16 @@ use super::rules::{MAX_FOUND, MemberContext, MemberDirectoryEntry, Membership, S
 use super::search;
 use crate::App;
 
-/// A row of the directory, with the total of the search.
+/// A row of the directory.
 pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) display_name: String,
+    pub(super) email: Option<String>,
+    pub(super) has_linked_user: bool,
+}
+
+/// A row of the directory, with the total of all pages.
+pub(super) struct CountedRow {
     pub(super) id: Uuid,
     pub(super) display_name: String,
     pub(super) email: Option<String>,
@@ -19,10 +27,17 @@ pub(super) struct Row {
     pub(super) total: i64,
 }
 
-/// Begins the transaction of a search. A statement that takes a second is cancelled (503), because the searches of other
-/// callers wait for its turn. The best plan depends on how frequent the text is.
-const BEGIN_SEARCH: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = 1000; SET LOCAL jit = off; \
-    SET LOCAL plan_cache_mode = force_custom_plan";
+impl From<CountedRow> for Row {
+    fn from(row: CountedRow) -> Self {
+        let CountedRow { id, display_name, email, has_linked_user, total: _ } = row;
+        Self { id, display_name, email, has_linked_user }
+    }
+}
+
+/// Begins the transaction of a search, whose statements read one snapshot. A statement that takes a second is cancelled
+/// (503), because the searches of other callers wait for its turn. The best plan depends on how frequent the text is.
+const BEGIN_SEARCH: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 1000; \
+    SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan";
 
 /// Returns a page of the company's active members that match a search, and whether there are more matches than are shown.
 pub(super) async fn page(
@@ -39,17 +54,17 @@ pub(super) async fn page(
             // A page past the end has no row to carry the total.
             None => count_all(reads, company).await?,
         };
-        return Ok((page_of(rows, total, request), false));
+        return Ok((page_of(rows.into_iter().map(Row::from), total, request), false));
     };
     let members = count_all(reads, company).await?;
     let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
     let (rows, total) = search::page(&mut tx, company, text, members, request).await?;
     tx.commit().await?;
-    Ok((page_of(rows, total.min(MAX_FOUND), request), total > MAX_FOUND))
+    Ok((page_of(rows.into_iter(), total.min(MAX_FOUND), request), total > MAX_FOUND))
 }
 
-fn page_of(rows: Vec<Row>, total: i64, request: PageRequest) -> Page<MemberDirectoryEntry> {
-    let items = rows.into_iter().map(|row| MemberDirectoryEntry {
+fn page_of(rows: impl Iterator<Item = Row>, total: i64, request: PageRequest) -> Page<MemberDirectoryEntry> {
+    let items = rows.map(|row| MemberDirectoryEntry {
         id: row.id.into(),
         display_name: row.display_name,
         email: row.email,
@@ -59,9 +74,9 @@ fn page_of(rows: Vec<Row>, total: i64, request: PageRequest) -> Page<MemberDirec
 }
 
 /// Reads the page in index order, and the total from `org.member_counts`, because counting would read every row.
-async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
+async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<CountedRow>> {
     sqlx::query_as!(
-        Row,
+        CountedRow,
         r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
                   (SELECT active FROM org.member_counts WHERE company_id = $1) AS "total!"
              FROM org.members WHERE company_id = $1 AND is_active
