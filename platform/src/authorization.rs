@@ -208,7 +208,7 @@ async fn on_own_database(folder: &Path, settings: &Settings, all: &[cases::Case]
     let data_dir = DataDir::take(folder, 0)?;
     let port = free_port()?;
     let programs = database::programs(settings, &data_dir).await?;
-    let mut database = Database::embedded(programs, &data_dir, port, 0).await?;
+    let mut database = Database::embedded(programs, &data_dir, (port, 0), 0).await?;
     let outcome = put(&database.owner, all).await;
     database.stop().await;
     outcome

@@ -63,6 +63,8 @@ pub struct Text {
     min: usize,
     max: usize,
     control: Control,
+    /// No white space at its ends.
+    is_trimmed: bool,
 }
 
 /// The control characters that a text may hold.
@@ -77,19 +79,25 @@ impl Text {
     /// A code, id or key: no control characters, not blank; `max` in Unicode scalars.
     #[must_use]
     pub const fn line(max: usize) -> Self {
-        Self { min: 1, max, control: Control::None }
+        Self { min: 1, max, control: Control::None, is_trimmed: false }
+    }
+
+    /// As [`Text::line`], without white space at its ends: people do not see it, so two such codes look the same.
+    #[must_use]
+    pub const fn code(max: usize) -> Self {
+        Self { is_trimmed: true, ..Self::line(max) }
     }
 
     /// A title, label or name: no control characters except line feed and tab, not blank; `max` in Unicode scalars.
     #[must_use]
     pub const fn title(max: usize) -> Self {
-        Self { min: 1, max, control: Control::LineFeedAndTab }
+        Self { min: 1, max, control: Control::LineFeedAndTab, is_trimmed: false }
     }
 
     /// Running text: allows control characters; at least `min` characters (0: may be blank).
     #[must_use]
     pub const fn prose(min: usize, max: usize) -> Self {
-        Self { min, max, control: Control::Any }
+        Self { min, max, control: Control::Any, is_trimmed: false }
     }
 
     fn problem(self, text: &str) -> Option<(&'static str, String)> {
@@ -99,6 +107,9 @@ impl Text {
         }
         if self.min > 0 && text.chars().all(char::is_whitespace) {
             return Some(("blank", "not only white space".to_owned()));
+        }
+        if self.is_trimmed && text.trim() != text {
+            return Some(("trimmed", "no white space at its ends".to_owned()));
         }
         let wrong = match self.control {
             Control::None => text.chars().any(char::is_control),
@@ -398,6 +409,11 @@ mod tests {
             assert_eq!(Text::title(4).problem(odd).map(|(rule, _)| rule), Some("control"), "{odd:?}");
         }
         assert_eq!(Text::title(4).problem("\n\t").map(|(rule, _)| rule), Some("blank"));
+        assert_eq!(Text::code(4).problem("a b"), None);
+        for code in [" a", "a ", "\u{a0}a"] {
+            assert_eq!(Text::code(4).problem(code).map(|(rule, _)| rule), Some("trimmed"), "{code:?}");
+            assert_eq!(Text::line(4).problem(code), None, "{code:?}");
+        }
     }
 
     #[test]

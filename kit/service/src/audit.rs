@@ -110,6 +110,28 @@ impl AuditedTx {
         Ok(())
     }
 
+    /// Writes audit rows in this order with one statement, for a transaction that makes many changes.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_all(&mut self, events: &[AuditEvent]) -> Result<(), ApiError> {
+        // As in `record`.
+        let sql = format!(
+            "INSERT INTO audit.{}__events(company_id, actor, action, subject, correlation_id, payload) \
+             SELECT e.company_id, $1, e.action, e.subject, $2, e.payload \
+               FROM unnest($3::uuid[], $4::text[], $5::text[], $6::jsonb[]) WITH ORDINALITY \
+                 AS e(company_id, action, subject, payload, place) ORDER BY e.place",
+            self.service
+        );
+        let companies: Vec<_> = events.iter().map(|event| event.company.map(CompanyId::as_uuid)).collect();
+        let actions: Vec<&str> = events.iter().map(|event| event.action).collect();
+        let subjects: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
+        let payloads: Vec<&Value> = events.iter().map(|event| &event.payload).collect();
+        let insert = sqlx::query(AssertSqlSafe(sql)).bind(&self.actor).bind(self.correlation.as_deref());
+        insert.bind(companies).bind(actions).bind(subjects).bind(payloads).execute(&mut *self.tx).await?;
+        Ok(())
+    }
+
     /// Writes the audit row and commits. The check of a superadmin's transaction runs first.
     ///
     /// # Errors

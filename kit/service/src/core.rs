@@ -60,7 +60,7 @@ pub struct CoreParts {
     pub read_limit: ReadLimit,
     /// Limits concurrent reads of a few rows by an index.
     pub brief_reads: ReadLimit,
-    /// Shares the connections between those who read long texts.
+    /// Shares the connections between those who read long texts or lists.
     pub long_reads: LongReads,
     /// Limits operations that hold a connection while they wait for another service.
     pub(crate) holds: Turns,

@@ -106,6 +106,12 @@ impl ApiError {
         Self::Conflict { code: code::CONFLICT, message: message.into(), details: Value::Null }
     }
 
+    /// 409 `CONFLICT` because another resource has the value of `field`.
+    pub fn conflict_field(field: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        let details = json!({ "field": field });
+        Self::Conflict { code: code::CONFLICT, message: message.into(), details }
+    }
+
     /// 422 naming the wrong fields.
     #[must_use]
     pub fn unprocessable(problems: &[FieldProblem]) -> Self {

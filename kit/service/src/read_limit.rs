@@ -22,9 +22,11 @@ use axum::extract::{FromRef, FromRequestParts};
 use contract::Subject;
 use http::request::Parts;
 use prometheus::{IntCounter, IntCounterVec, Opts};
+use serde_json::json;
 use telemetry::Metrics;
 
 use crate::abandoned::Holding;
+use crate::error::RETRY_AFTER_SECONDS;
 use crate::fair_share::{FairShare, Turn, Turns, Use};
 use crate::{ApiError, Caller, Core, Reader};
 
@@ -44,6 +46,12 @@ pub struct ReadLimit {
 /// The dependency that 503 names when a turn does not come.
 pub(crate) const DEPENDENCY: &str = "read_limit";
 
+/// 503 of a read whose turn does not come, with the time after which to repeat it.
+fn no_turn() -> ApiError {
+    let details = json!({ "retryAfterSeconds": RETRY_AFTER_SECONDS });
+    ApiError::Unavailable { dependency: DEPENDENCY.into(), details }
+}
+
 /// The family of refused reads of one service.
 pub(crate) struct RefusedReads(IntCounterVec);
 
@@ -59,8 +67,7 @@ struct Refused {
 impl RefusedReads {
     /// Registers the family.
     pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
-        let help =
-            "Reads refused because their subject had four (subject) or their turn did not come (turn).";
+        let help = "Refused reads, costly or brief (reads), because their subject had four (subject) or their turn did not come (turn) (reason).";
         let family =
             IntCounterVec::new(Opts::new("platform_reads_refused_total", help), &["reads", "reason"])?;
         metrics.register(family).map(Self)
@@ -89,12 +96,12 @@ impl ReadTurn {
     }
 }
 
-/// Shares the connections between the subjects that read long texts one by one. Each subject has a few reads at a time;
+/// Shares the connections between the subjects that read long texts one by one, or lists that are not paged. Each subject has a few reads at a time;
 /// further ones wait instead of being refused.
 #[derive(Clone, Debug)]
 pub struct LongReads(FairShare);
 
-/// One read of a long text; dropping it lets the subject's next one begin.
+/// One read of a long text or list; dropping it lets the subject's next one begin.
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
 pub struct LongRead(#[expect(dead_code, reason = "held until the read is over")] (Use, Holding));
@@ -110,9 +117,8 @@ impl LongReads {
     /// # Errors
     /// 503 when too many subjects read.
     pub async fn enter(&self, subject: &Subject) -> Result<LongRead, ApiError> {
-        let unavailable = || ApiError::unavailable(DEPENDENCY);
-        let entered = self.0.enter(subject.as_str()).await.map_err(|_| unavailable())?;
-        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(unavailable)
+        let entered = self.0.enter(subject.as_str()).await.map_err(|_| no_turn())?;
+        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(no_turn)
     }
 }
 
@@ -149,9 +155,8 @@ impl ReadLimit {
             waited |= polled.is_pending();
             polled
         });
-        let unavailable = || ApiError::unavailable(DEPENDENCY);
-        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| unavailable())?;
-        let turn = turn.map_err(|_| unavailable())?.ok_or(ApiError::RateLimited)?;
+        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| no_turn())?;
+        let turn = turn.map_err(|_| no_turn())?.ok_or(ApiError::RateLimited)?;
         Ok(ReadTurn { held: (turn, Holding::begin()), waited })
     }
 

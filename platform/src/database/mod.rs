@@ -26,11 +26,9 @@ use crate::variables::DATABASE_URL;
 const ELSEWHERE: &str = "/var/lib/platform";
 /// Name of the embedded database.
 const NAME: &str = "platform";
-/// Connection limit of the embedded server: twice the need of ten services with five and two connections each and of an
-/// operator, and room for tools.
-const MAX_CONNECTIONS: u32 = 200;
-/// Connections outside the services' pools: the feed, the writer of denials, migrations, an operator.
-const SPARE_CONNECTIONS: u32 = 20;
+/// Least connection limit of the embedded server: twice the need of ten services with five and two connections each and of
+/// an operator, and room for tools.
+const MIN_CONNECTIONS: u32 = 200;
 /// How long the embedded server may take to end its sessions and write its data.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -55,11 +53,12 @@ impl Database {
         self.server.is_some()
     }
 
-    /// Creates, starts or adopts the embedded server on `port`.
+    /// Creates, starts or adopts the embedded server on `port`. Unless it was adopted, it allows `connections`, or 200 if that is
+    /// more.
     pub(crate) async fn embedded(
         binaries: Binaries,
         data_dir: &DataDir,
-        port: u16,
+        (port, connections): (u16, u32),
         min_free: u64,
     ) -> Result<Self, Stop> {
         let place = place(data_dir);
@@ -72,7 +71,7 @@ impl Database {
         }
         let finished = place.finished()?;
         let password = superuser_password(&Secrets::in_dir(&data_dir.path), finished.as_deref())?;
-        let launch = launch(binaries, data_dir, port)?;
+        let launch = launch(binaries, data_dir, port, connections)?;
         let folder = match finished {
             Some(folder) => folder,
             None => make(&place, &launch, &password).await?,
@@ -94,9 +93,8 @@ impl Database {
         }
     }
 
-    /// Refuses a server that allows fewer connections than the pools need.
-    pub(crate) async fn check_connections(&self, pools: u32, pool_size: u32) -> Result<(), Stop> {
-        let needed = pools.saturating_mul(pool_size).saturating_add(SPARE_CONNECTIONS);
+    /// Refuses a server that allows fewer connections than are `needed`.
+    pub(crate) async fn check_connections(&self, needed: u32) -> Result<(), Stop> {
         let mut connection = self.owner.connect().await.map_err(|error| unreachable(&error))?;
         let query = "SELECT pg_catalog.current_setting('max_connections')::bigint";
         let allowed: i64 = sqlx::query_scalar(query)
@@ -107,9 +105,14 @@ impl Database {
         if allowed >= i64::from(needed) {
             return Ok(());
         }
+        let remedy = if self.is_embedded() {
+            // `up` stops it now, and the next start sets the limit.
+            "it was started with a smaller PLATFORM_DB_POOL_MAX; start again"
+        } else {
+            "raise max_connections, or lower PLATFORM_DB_POOL_MAX and PLATFORM_DB_WORKER_POOL_MAX"
+        };
         Err(Stop::Unfit(format!(
-            "the database allows {allowed} connections and the platform needs {needed}: raise max_connections, \
-             or lower PLATFORM_DB_POOL_MAX and PLATFORM_DB_WORKER_POOL_MAX"
+            "the database allows {allowed} connections and the platform needs {needed}: {remedy}"
         )))
     }
 
@@ -190,7 +193,7 @@ fn place(data_dir: &DataDir) -> ClusterDirectory {
     ClusterDirectory { parent: data_dir.path.clone(), elsewhere: ELSEWHERE.into() }
 }
 
-fn launch(binaries: Binaries, data_dir: &DataDir, port: u16) -> Result<Launch, Stop> {
+fn launch(binaries: Binaries, data_dir: &DataDir, port: u16, connections: u32) -> Result<Launch, Stop> {
     Ok(Launch {
         binaries,
         account: Account::for_database()?,
@@ -198,7 +201,7 @@ fn launch(binaries: Binaries, data_dir: &DataDir, port: u16) -> Result<Launch, S
         port,
         settings: vec![
             ("fsync", "on".to_owned()),
-            ("max_connections", MAX_CONNECTIONS.to_string()),
+            ("max_connections", connections.max(MIN_CONNECTIONS).to_string()),
             ("shared_buffers", memory::shared_buffers()),
             ("password_encryption", "scram-sha-256".to_owned()),
             ("timezone", "UTC".to_owned()),

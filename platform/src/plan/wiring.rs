@@ -21,6 +21,9 @@ use crate::secrets::OPERATOR;
 use crate::stop::Stop;
 use crate::variables::all;
 
+/// Connections outside the services' pools: the feed, the writer of denials, migrations, an operator.
+const SPARE_CONNECTIONS: u32 = 20;
+
 /// The client that reads account state at the built-in provider.
 const ADMIN_CLIENT: &str = "platform-admin";
 
@@ -41,7 +44,7 @@ pub(crate) struct Plan {
     pub(crate) logins: Vec<Login>,
     /// Whether the gateway expects connections from this machine to begin with a PROXY header, as a load balancer's do.
     pub(crate) is_behind_proxy: bool,
-    pub(crate) pool_size: u32,
+    pool_size: u32,
     pub(crate) urls: Urls,
 }
 
@@ -99,9 +102,10 @@ impl Plan {
         }
     }
 
-    /// Number of connection pools.
-    pub(crate) fn pools(&self) -> u32 {
-        u32::try_from(self.servers.len()).unwrap_or(u32::MAX)
+    /// Number of database connections that everything together needs.
+    pub(crate) fn connections(&self) -> u32 {
+        let pools = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        pools.saturating_mul(self.pool_size).saturating_add(SPARE_CONNECTIONS)
     }
 }
 

@@ -80,7 +80,8 @@ async fn start_database(
         programs = database::programs(&plan.settings, data_dir) => programs?,
         () = signals.drain.cancelled() => return Ok(None),
     };
-    Database::embedded(programs, data_dir, config.postgres_port, config.min_free).await.map(Some)
+    let (port, connections) = (config.postgres_port, plan.connections());
+    Database::embedded(programs, data_dir, (port, connections), config.min_free).await.map(Some)
 }
 
 async fn run(
@@ -89,7 +90,7 @@ async fn run(
     database: &mut Database,
     signals: &Signals,
 ) -> Result<(), Stop> {
-    database.check_connections(plan.pools(), plan.pool_size).await?;
+    database.check_connections(plan.connections()).await?;
     console::progress("platform: applying migrations");
     database::migrate::apply_shipped(&database.owner, &plan.logins).await?;
     if database.is_embedded() {

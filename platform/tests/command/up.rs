@@ -250,3 +250,13 @@ fn a_platform_starts_is_killed_starts_again_on_its_data_and_drains() {
     assert_eq!(third.end(Signal::INT), Some(0));
     assert!(!platform.data_dir.join("pg/postmaster.pid").exists());
 }
+
+#[test]
+fn the_embedded_database_allows_as_many_connections_as_the_pools_have() {
+    let platform = Platform::new().with_free_ports().with("PLATFORM_DB_POOL_MAX", "20");
+    assert_eq!(platform.start().end(Signal::KILL), None);
+
+    let platform = platform.with("PLATFORM_DB_POOL_MAX", "30");
+    platform.run(&["up"]).refused(&["start again"]);
+    assert_eq!(platform.start().end(Signal::TERM), Some(0), "the database started with the new limit");
+}

@@ -143,9 +143,8 @@ async fn settle(
         return Err(ApiError::unavailable("provider_look"));
     }
     let changes = store::apply(tx.conn(), findings, asked.as_secs_f64()).await?;
-    for change in &changes {
-        tx.record(&event(change)).await?;
-    }
+    let events: Vec<AuditEvent> = changes.iter().map(event).collect();
+    tx.record_all(&events).await?;
     if let Some(look) = &look {
         store::stamp(tx.conn(), look.age.as_secs_f64()).await?;
     }

@@ -21,5 +21,10 @@ pub(crate) async fn mine(
         )
     })?;
     reader.of_itself(&subject)?;
+    // Its length is that of the subject's memberships, and it is not paged.
+    let _read = match &reader {
+        Reader::Subject(_) => Some(app.core.long_reads.enter(&subject).await?),
+        Reader::Insider => None,
+    };
     Ok(Data(store::of_subject(&app.core.reads, &subject).await?))
 }

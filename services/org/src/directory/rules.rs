@@ -58,24 +58,9 @@ pub(super) struct Text {
     pub(super) typed: String,
     /// Its `ILIKE` pattern.
     pub(super) pattern: String,
-    /// The index that finds it.
-    pub(super) index: Index,
+    /// Whether it is a single letter or pair, so that a match by letters and pairs is exact.
+    pub(super) is_exact: bool,
 }
-
-/// How the database finds a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Index {
-    /// By its letters and pairs of letters: it has no whole trigram.
-    Letters {
-        /// Whether the text is a single letter or pair, so that a match by letters and pairs is exact.
-        is_exact: bool,
-    },
-    /// By its trigrams.
-    Trigrams,
-}
-
-/// Length of a trigram, in consecutive letters and digits.
-const TRIGRAM: usize = 3;
 
 /// Most rows to the end of a page that are read as quickly as a row.
 const MAX_BRIEF: i64 = 1_000;
@@ -91,13 +76,8 @@ impl Search {
         if text.is_empty() {
             return Self::Everyone;
         }
-        let words = text.split(|letter: char| !letter.is_alphanumeric());
-        let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
-        let index = match longest {
-            0..TRIGRAM => Index::Letters { is_exact: text.chars().count() <= 2 },
-            _ => Index::Trigrams,
-        };
-        Self::Text(Text { typed: text.to_owned(), pattern: contains(text), index })
+        let is_exact = text.chars().count() <= 2;
+        Self::Text(Text { typed: text.to_owned(), pattern: contains(text), is_exact })
     }
 }
 
@@ -134,18 +114,16 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_trigram_is_found_by_letters_and_two_letters_exactly() {
+    fn a_letter_or_a_pair_is_found_exactly() {
         assert_eq!(Search::of(""), Search::Everyone);
-        let of =
-            |text, index| Search::Text(Text { typed: String::from(text), pattern: contains(text), index });
+        let of = |text, is_exact| {
+            Search::Text(Text { typed: String::from(text), pattern: contains(text), is_exact })
+        };
         for text in ["a", "ab", "%", "é%"] {
-            assert_eq!(Search::of(text), of(text, Index::Letters { is_exact: true }), "{text}");
+            assert_eq!(Search::of(text), of(text, true), "{text}");
         }
-        for text in ["a.b", "ab cd", "a.b-c", "é é"] {
-            assert_eq!(Search::of(text), of(text, Index::Letters { is_exact: false }), "{text}");
-        }
-        for text in ["abc", "ab cde", "x@exa", "ääö", "a.123"] {
-            assert_eq!(Search::of(text), of(text, Index::Trigrams), "{text}");
+        for text in ["abc", "a.b", "é é", "x@example"] {
+            assert_eq!(Search::of(text), of(text, false), "{text}");
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) struct NewGroup {
 
 impl FromBody for NewGroup {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
-        let code = fields.text("code", Text::line(MAX_CODE));
+        let code = fields.text("code", Text::code(MAX_CODE));
         let name = fields.text("name", Text::title(MAX_NAME));
         Some(Self { code: code?, name: name? })
     }

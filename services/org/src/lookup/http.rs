@@ -21,12 +21,11 @@ pub(crate) async fn lookup(
     let _turn = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     let wanted: Wanted = body.parse()?;
-    let pool = &app.core.pool;
-    let (members, positions, groups) = tokio::try_join!(
-        store::members(pool, company, &wanted.members),
-        store::positions(pool, company, &wanted.positions, wanted.with_logins),
-        store::groups(pool, company, &wanted.groups, wanted.with_logins),
-    )?;
+    // One connection for one turn: with one for each statement, two look-ups would occupy every connection.
+    let mut conn = app.core.pool.acquire().await?;
+    let members = store::members(&mut conn, company, &wanted.members).await?;
+    let positions = store::positions(&mut conn, company, &wanted.positions, wanted.with_logins).await?;
+    let groups = store::groups(&mut conn, company, &wanted.groups, wanted.with_logins).await?;
     Ok(Data(Found { members, positions, groups }))
 }
 

@@ -3,7 +3,7 @@
 
 use contract::Subject;
 use contract::id::{CompanyId, MemberId};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::rules::{AssignableGroup, AssignablePosition, FoundGroup, FoundMember, FoundPosition};
@@ -15,7 +15,7 @@ const MAX_LOGINS: i64 = 1_000;
 
 /// Returns the company's members with these ids.
 pub(super) async fn members(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     company: CompanyId,
     ids: &[Uuid],
 ) -> sqlx::Result<Vec<FoundMember>> {
@@ -28,7 +28,7 @@ pub(super) async fn members(
         company.as_uuid(),
         ids,
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await?;
     let found = rows.into_iter().map(|row| FoundMember {
         id: row.id.into(),
@@ -42,7 +42,7 @@ pub(super) async fn members(
 
 /// Returns the company's positions with these ids.
 pub(super) async fn positions(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     company: CompanyId,
     ids: &[Uuid],
     with_logins: bool,
@@ -59,7 +59,7 @@ pub(super) async fn positions(
         company.as_uuid(),
         ids,
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await?;
     let found = rows.into_iter().map(|row| FoundPosition {
         id: row.id.into(),
@@ -73,7 +73,7 @@ pub(super) async fn positions(
 
 /// Returns the company's groups with these ids.
 pub(super) async fn groups(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     company: CompanyId,
     ids: &[Uuid],
     with_logins: bool,
@@ -92,7 +92,7 @@ pub(super) async fn groups(
         ids,
         if with_logins { MAX_LOGINS } else { 0 },
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await?;
     let found = rows.into_iter().map(|row| FoundGroup {
         id: row.id.into(),

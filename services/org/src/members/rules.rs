@@ -41,7 +41,7 @@ pub(crate) struct NewMember {
 impl FromBody for NewMember {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         let company = fields.uuid("companyId");
-        let code = fields.text("code", Text::line(MAX_CODE));
+        let code = fields.text("code", Text::code(MAX_CODE));
         let display_name = fields.text("displayName", Text::title(MAX_NAME));
         let email = patch_email(fields);
         Some(Self { company: company?, code: code?, display_name: display_name?, email: email?.apply(None) })

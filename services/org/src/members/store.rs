@@ -141,9 +141,15 @@ pub(crate) async fn link(
 fn refusal(error: sqlx::Error) -> ApiError {
     let constraint = error.as_database_error().and_then(sqlx::error::DatabaseError::constraint);
     match constraint {
-        Some("members_code") => ApiError::conflict("another member of this company has this code"),
-        Some("members_email") => ApiError::conflict("another linked member of this company has this address"),
-        Some("members_user") => ApiError::conflict("the user is linked to another member of this company"),
+        Some("members_code") => {
+            ApiError::conflict_field("code", "another member of this company has this code")
+        }
+        Some("members_email") => {
+            ApiError::conflict_field("email", "another linked member of this company has this address")
+        }
+        Some("members_user") => {
+            ApiError::conflict_field("userId", "the user is linked to another member of this company")
+        }
         _ => error.into(),
     }
 }
@@ -155,10 +161,16 @@ pub(crate) async fn page(
     request: PageRequest,
 ) -> sqlx::Result<Page<OrgMember>> {
     let rows = sqlx::query!(
-        r#"SELECT id, company_id, code, display_name, email, user_id, is_active,
+        r#"WITH page AS MATERIALIZED (
+             SELECT id, display_name FROM org.members WHERE company_id = $1
+             ORDER BY display_name COLLATE "C", id LIMIT $2 OFFSET $3)
+           SELECT m.id AS "id!", m.company_id AS "company_id!", m.code AS "code!", m.display_name AS "display_name!",
+                  m.email, m.user_id, m.is_active AS "is_active!",
                   (SELECT members FROM org.member_counts WHERE company_id = $1) AS "total!"
-             FROM org.members WHERE company_id = $1
-            ORDER BY display_name COLLATE "C", id LIMIT $2 OFFSET $3"#,
+             FROM page p CROSS JOIN LATERAL (
+               SELECT id, company_id, code, display_name, email, user_id, is_active
+                 FROM org.members WHERE id = p.id OFFSET 0) m
+            ORDER BY p.display_name COLLATE "C", p.id"#,
         company.as_uuid(),
         request.limit(),
         request.offset(),

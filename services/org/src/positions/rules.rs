@@ -41,7 +41,7 @@ pub(crate) struct NewPosition {
 
 impl FromBody for NewPosition {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
-        let code = fields.text("code", Text::line(MAX_CODE));
+        let code = fields.text("code", Text::code(MAX_CODE));
         let title = fields.text("title", Text::title(MAX_TITLE));
         let unit = fields.uuid("orgUnitId");
         Some(Self { code: code?, title: title?, unit: unit? })

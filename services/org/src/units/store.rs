@@ -108,8 +108,8 @@ pub(crate) async fn insert(conn: &mut PgConnection, placed: &Placed) -> Result<(
 fn refusal(error: sqlx::Error) -> ApiError {
     let constraint = error.as_database_error().and_then(sqlx::error::DatabaseError::constraint);
     match constraint {
-        Some("units_company_code") => ApiError::conflict("another company has this code"),
-        Some("units_code") => ApiError::conflict("another unit of this company has this code"),
+        Some("units_company_code") => ApiError::conflict_field("code", "another company has this code"),
+        Some("units_code") => ApiError::conflict_field("code", "another unit of this company has this code"),
         _ => error.into(),
     }
 }

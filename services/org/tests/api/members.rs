@@ -40,6 +40,8 @@ async fn fields_of_a_member_have_limits() {
         fields(&org.post(MEMBERS, past).await),
         ["companyId uuid", "code length", "displayName length", "email length"]
     );
+    let padded = json!({ "companyId": company, "code": "m-2 ", "displayName": "Mia" });
+    assert_eq!(fields(&org.post(MEMBERS, padded).await), ["code trimmed"]);
     let bad = json!({ "companyId": company, "code": "\t", "displayName": "a\u{7}b", "email": "nobody" });
     assert_eq!(fields(&org.post(MEMBERS, bad).await), ["code blank", "displayName control", "email email"]);
 }
@@ -57,7 +59,8 @@ async fn a_member_needs_a_company_and_a_code_of_its_own() {
     }
     org.member(&company, "Code").await;
     let again = json!({ "companyId": company, "code": "cODE", "displayName": "A" });
-    assert_eq!(org.post(MEMBERS, again).await.code(), "CONFLICT");
+    let taken = org.post(MEMBERS, again).await;
+    assert_eq!((taken.code(), &taken.body["error"]["details"]), ("CONFLICT", &json!({ "field": "code" })));
     let other = org.company("OTHER").await;
     org.member(&other, "Code").await;
 }

@@ -80,6 +80,7 @@ async fn begin_enabling(
     store::begin_enabling(tx.conn(), &standing.key, &actor, Some(id.as_str()), total).await?;
     let revision = bump(tx.conn()).await?;
     tx.commit(&event("module.enabling", standing, json!({ "companies": total }))).await?;
+    tracing::info!(key = standing.key, companies = total, "enabling in every company");
     app.follower.look();
     app.enabling.look();
     Ok(accepted(revision, Progress { done: 0, total }))
@@ -110,6 +111,7 @@ pub(crate) async fn disable(
     let action = if standing.enabling { "module.enabling_cancelled" } else { "module.disabled" };
     let payload = json!({ "enabled": { "from": standing.enabled, "to": false } });
     tx.commit(&event(action, &standing, payload)).await?;
+    tracing::info!(key = standing.key, action, "disabled in every company");
     app.follower.look();
     Ok(AtRevision { revision, data: Enabled { enabled: false } })
 }
