@@ -7,14 +7,15 @@
 
 use contract::id::CompanyId;
 use contract::page::PageRequest;
+use service::Reads;
 use sqlx::PgConnection;
 
 use super::rules::{MAX_FOUND, Text};
 use super::store::{CountedRow, Row};
 
-/// Number of members up to which a search scans the company. Above it, the index is cheaper, although it finds the members of
-/// all companies.
-const MAX_SCANNED: i64 = 5_000;
+/// Number of members up to which a search scans the company ([`scanned`]). Above it, the index is cheaper, although it finds the
+/// members of all companies.
+pub(super) const MAX_SCANNED: i64 = 5_000;
 
 /// First names of the company that tell whether half of its members match.
 const SAMPLE: i64 = 100;
@@ -45,18 +46,13 @@ impl Window {
     }
 }
 
-/// Returns the page of a text in a company with this many active members, and the number of matches, at most one more than
-/// [`MAX_FOUND`].
+/// Returns the page of a text in a large company and the number of matches, at most one more than [`MAX_FOUND`].
 pub(super) async fn page(
     conn: &mut PgConnection,
     company: CompanyId,
     text: &Text,
-    members: i64,
     request: PageRequest,
 ) -> sqlx::Result<(Vec<Row>, i64)> {
-    if members <= MAX_SCANNED {
-        return scanned(conn, company, &text.pattern, request).await;
-    }
     let Some(window) = Window::of(request) else {
         return Ok((Vec::new(), count_indexed(conn, company, text, MAX_FOUND + 1).await?));
     };
@@ -75,11 +71,11 @@ pub(super) async fn page(
     Ok((rows, total))
 }
 
-/// Reads every member of the company, and the total with the page: one more statement would read them again.
-async fn scanned(
-    conn: &mut PgConnection,
+/// As [`page`], for a small company: one statement reads every member, so that it needs no transaction.
+pub(super) async fn scanned(
+    reads: &Reads,
     company: CompanyId,
-    pattern: &str,
+    Text { pattern, .. }: &Text,
     request: PageRequest,
 ) -> sqlx::Result<(Vec<Row>, i64)> {
     let rows = sqlx::query_as!(
@@ -92,24 +88,24 @@ async fn scanned(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(&mut *conn)
+    .fetch_all(reads)
     .await?;
     let total = match rows.first() {
         Some(row) => row.total,
         // A page past the end has no row to carry the total.
-        None => count_scanned(conn, company, pattern).await?,
+        None => count_scanned(reads, company, pattern).await?,
     };
     Ok((rows.into_iter().map(Row::from).collect(), total))
 }
 
-async fn count_scanned(conn: &mut PgConnection, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
+async fn count_scanned(reads: &Reads, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
             WHERE company_id = $1 AND is_active AND (display_name ILIKE $2 OR email ILIKE $2)"#,
         company.as_uuid(),
         pattern,
     )
-    .fetch_one(conn)
+    .fetch_one(reads)
     .await
 }
 

@@ -59,8 +59,12 @@ pub(super) async fn page(
         return Ok((page_of(rows.into_iter().map(Row::from), total, request), false));
     };
     let members = count_all(reads, company).await?;
+    if members <= search::MAX_SCANNED {
+        let (rows, total) = search::scanned(reads, company, text, request).await?;
+        return Ok((page_of(rows.into_iter(), total, request), false));
+    }
     let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
-    let (rows, total) = search::page(&mut tx, company, text, members, request).await?;
+    let (rows, total) = search::page(&mut tx, company, text, request).await?;
     tx.commit().await?;
     Ok((page_of(rows.into_iter(), total.min(MAX_FOUND), request), total > MAX_FOUND))
 }

@@ -49,9 +49,14 @@ async fn a_change_of_a_member_survives_real_deadlocks() {
 
 /// Without a limit of its own, the search would wait until the time of its request is over.
 #[tokio::test]
-async fn a_search_is_cancelled_after_a_second() {
+async fn a_search_of_a_large_company_is_cancelled_after_a_second() {
     let org = start().await;
     let company = org.company("ACME").await;
+    sqlx::query("INSERT INTO org.member_counts(company_id, members, active) VALUES ($1::uuid, 6000, 6000)")
+        .bind(&company)
+        .execute(&org.owner)
+        .await
+        .expect("counts of a large company");
     let mut holding = org.owner.begin().await.expect("a transaction");
     let lock = "LOCK TABLE org.members IN ACCESS EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *holding).await.expect("held");
