@@ -1,6 +1,7 @@
 //! The configuration that every service shares (module contract, "Authentication" 4; `operating.md`).
 
 use std::net::IpAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,7 +59,13 @@ const DB_POOL: Variable = Variable::new(
     "PLATFORM_DB_POOL_MAX",
     Kind::Integer,
     Some("5"),
-    "Most database connections of one service; half of them run costly reads (lists, searches, summaries, explanations)",
+    "Most database connections of one service",
+);
+const COSTLY_READS: Variable = Variable::new(
+    "PLATFORM_COSTLY_READS_MAX",
+    Kind::Integer,
+    None,
+    "Most costly reads (lists, searches, summaries, explanations) that one service runs at once, never more than half of PLATFORM_DB_POOL_MAX; default half of this machine's processors, at least 1",
 );
 const DB_WORKER_POOL: Variable = Variable::new(
     "PLATFORM_DB_WORKER_POOL_MAX",
@@ -93,6 +100,7 @@ pub const VARIABLES: &[Variable] = &[
     DATABASE_CA,
     DATABASE_TLS,
     DB_POOL,
+    COSTLY_READS,
     DB_WORKER_POOL,
     DRAIN_TIMEOUT,
     COMMIT,
@@ -185,6 +193,8 @@ pub struct ServiceConfig {
     pub bearer: BearerConfig,
     /// How services identify each other and the operator.
     pub inside: Inside,
+    /// Maximum number of costly reads at once, never more than half of the database connections.
+    pub costly_reads: usize,
     /// Body limit and timeouts.
     pub limits: Limits,
     /// Longest drain.
@@ -196,10 +206,12 @@ pub struct ServiceConfig {
 impl ServiceConfig {
     /// Reads the shared variables of the service `name` that listens on `port`.
     pub fn read(reader: &mut Reader<'_>, name: &'static str, port: u16, limits: Limits) -> Self {
+        let database = read_database(reader, name);
         Self {
             name,
             listen: (reader.text(&LISTEN_ADDR), offset_port(reader, port)),
-            database: read_database(reader, name),
+            costly_reads: read_costly_reads(reader).min(half(database.max_connections)),
+            database,
             bearer: BearerConfig::read(reader),
             inside: Inside::read(reader),
             limits,
@@ -224,6 +236,18 @@ pub fn base_url(reader: &mut Reader<'_>, name: &str, port: u16) -> String {
 #[must_use]
 pub fn env_name(key: &str) -> String {
     key.replace('-', "_").to_ascii_uppercase()
+}
+
+/// By default as many as keep half of the processors busy, so that the other half serves everyone else.
+fn read_costly_reads(reader: &mut Reader<'_>) -> usize {
+    let parse = |text: &str| text.parse::<usize>().ok().filter(|number| *number > 0);
+    let set = reader.parsed(&COSTLY_READS, parse, "a whole number of at least 1");
+    set.unwrap_or_else(|| (std::thread::available_parallelism().map_or(1, NonZero::get) / 2).max(1))
+}
+
+/// Half of the connections.
+pub(crate) fn half(connections: u32) -> usize {
+    usize::try_from(connections / 2).unwrap_or(usize::MAX)
 }
 
 fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {

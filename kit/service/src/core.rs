@@ -10,6 +10,7 @@ use telemetry::{Metrics, Tracer};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::half;
 use crate::db::{ACQUIRE_TIMEOUT, PoolGauges};
 use crate::fair_share::{FairShare, Turns, Use};
 use crate::read_limit::RefusedReads;
@@ -89,7 +90,7 @@ impl Core {
             // The other half serves requests that need only the database.
             holds: Turns::new(half(config.database.max_connections), 1),
             transactions: share(config.database.max_connections),
-            read_limit: ReadLimit::counted(half(config.database.max_connections), &refused, "costly"),
+            read_limit: ReadLimit::counted(config.costly_reads, &refused, "costly"),
             brief_reads: ReadLimit::counted(half(config.database.max_connections), &refused, "brief"),
             long_reads: LongReads::new(half(config.database.max_connections)),
             reads: Reads::of(&pool),
@@ -151,8 +152,4 @@ impl Core {
 /// number there is one left for the next subject.
 fn share(connections: u32) -> FairShare {
     FairShare::new(half(connections))
-}
-
-fn half(connections: u32) -> usize {
-    usize::try_from(connections / 2).unwrap_or(usize::MAX)
 }

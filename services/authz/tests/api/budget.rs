@@ -10,8 +10,9 @@ use contract::fragment::Expression;
 
 /// A graph of the tuples `group:GROUP#member@SUBJECT`.
 fn graph(members: &[(String, SubjectRef)], budget: i64) -> FixedGraph {
-    let member = BTreeMap::from([("member".to_owned(), Expression::This)]);
-    let types = BTreeMap::from([("user".to_owned(), BTreeMap::new()), ("group".to_owned(), member)]);
+    let relations = ["member", "owner"].map(|relation| (relation.to_owned(), Expression::This));
+    let types =
+        BTreeMap::from([("user".to_owned(), BTreeMap::new()), ("group".to_owned(), relations.into())]);
     let model = Arc::new(Model::compile(0, &types, &BTreeMap::new()).expect("each type once"));
     let rows = members.iter().map(|(group, subject)| TupleRow {
         object_type: "group",
@@ -62,4 +63,25 @@ fn a_search_that_is_small_from_one_end_needs_little() {
     let mut member: Vec<_> = (0..1_000).map(|index| (many(index), SubjectRef::user("ann"))).collect();
     member.push(("lone".to_owned(), group("empty".to_owned())));
     assert_eq!(is_member(&graph(&member, 5), "lone"), Held::No);
+}
+
+/// Twenty groups without a tuple of their own, each found from the user and from three of the user's other groups.
+#[test]
+fn a_list_at_its_budget_is_complete_and_past_it_there_is_none() {
+    let mut members = Vec::new();
+    for index in 0..20 {
+        let leaf = format!("leaf{index:02}");
+        members.push((leaf.clone(), SubjectRef::user("ann")));
+        members.extend((0..3).map(|inner| (leaf.clone(), group(format!("inner{inner}")))));
+    }
+    members.extend((0..3).map(|inner| (format!("inner{inner}"), SubjectRef::user("ann"))));
+    let list =
+        |relation, budget| graph(&members, budget).objects(&SubjectRef::user("ann"), "group", relation);
+    let mut all: Vec<String> = (0..3).map(|inner| format!("inner{inner}")).collect();
+    all.extend((0..20).map(|leaf| format!("leaf{leaf:02}")));
+    assert_eq!(list("member", 23), Some(all), "each group counts once");
+    assert_eq!(list("member", 22), None);
+    // Three groups, and eighty tuples of another relation that are passed over, eight for the price of one.
+    assert_eq!(list("owner", 13), Some(Vec::new()));
+    assert_eq!(list("owner", 12), None);
 }

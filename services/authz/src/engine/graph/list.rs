@@ -29,7 +29,7 @@ pub(crate) fn page(view: &View, subject: &SubjectRef, listing: &Listing, budget:
     let anchor = ObjectRef { kind: "company_module".to_owned(), id };
     let nodes = match reach::objects(graph, rules, subject, wanted, budget) {
         Ok(mut nodes) => {
-            nodes.retain(|node| is_anchored(graph, &anchor, *node));
+            retain_anchored(graph, &anchor, &mut nodes);
             nodes
         }
         Err(reach::Exhausted) => held(view, subject, listing, &anchor, budget)?,
@@ -37,19 +37,24 @@ pub(crate) fn page(view: &View, subject: &SubjectRef, listing: &Listing, budget:
     Some(Listed { total: nodes.len(), ids: window(&graph.names, nodes, listing.window) })
 }
 
-/// Whether an object is anchored to its module in this company and to nothing else.
-fn is_anchored(graph: &Graph, anchor: &ObjectRef, object: Node) -> bool {
+/// Keeps the objects that are anchored to this module in this company and to nothing else.
+fn retain_anchored(graph: &Graph, anchor: &ObjectRef, objects: &mut Vec<Node>) {
     let relation = graph.words.find(&anchor.kind);
-    let Some((relation, anchor)) = relation.zip(graph.node(&anchor.kind, &anchor.id)) else { return false };
-    let (mut here, mut elsewhere) = (false, false);
-    graph.each(Way::Forward, object, relation, Word::NONE..=Word::NONE, |edge| {
-        if edge.node == anchor {
-            here = true;
-        } else {
-            elsewhere |= graph.names.kind(edge.node) == relation;
-        }
+    let Some((relation, anchor)) = relation.zip(graph.node(&anchor.kind, &anchor.id)) else {
+        objects.clear();
+        return;
+    };
+    objects.retain(|object| {
+        let (mut here, mut elsewhere) = (false, false);
+        graph.each(Way::Forward, *object, relation, Word::NONE..=Word::NONE, |edge| {
+            if edge.node == anchor {
+                here = true;
+            } else {
+                elsewhere |= graph.names.kind(edge.node) == relation;
+            }
+        });
+        here && !elsewhere
     });
-    here && !elsewhere
 }
 
 /// The module's objects on which the subject holds the relation; `None` when the budget is exceeded.
@@ -63,7 +68,7 @@ fn held(
     let View { graph, rules } = view;
     let Some(relation) = graph.words.find(&listing.relation) else { return Some(Vec::new()) };
     let mut nodes = reach::anchored(graph, anchor, &listing.object_type);
-    nodes.retain(|node| is_anchored(graph, anchor, *node));
+    retain_anchored(graph, anchor, &mut nodes);
     let mut search = Search::of_states(graph, rules, subject, nodes.len(), budget);
     let mut is_known = true;
     nodes.retain(|node| {

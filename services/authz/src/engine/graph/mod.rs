@@ -222,6 +222,13 @@ impl Graph {
         edges.within(node, &range).len().saturating_add(changed)
     }
 
+    /// Whether a node surely has no edges; one that recently changed counts as having some.
+    pub(crate) fn is_without_edges(&self, way: Way, node: Node) -> bool {
+        let (edges, delta) = self.side(way);
+        edges.of(node).is_empty()
+            && (delta.is_empty() || delta.range((node, u64::MIN)..=(node, u64::MAX)).next().is_none())
+    }
+
     /// Adds or removes a tuple; returns false when nothing changes.
     pub(crate) fn apply(&mut self, add: bool, row: &TupleRow<'_>) -> Result<bool, Full> {
         let words = [row.object_type, row.relation, row.subject_type, row.subject_relation];

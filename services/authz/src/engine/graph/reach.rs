@@ -1,6 +1,6 @@
-//! Searches over the reverse edges: [`Reach`] finds what a subject holds, which is one side of a search (`search.rs`)
-//! and, filtered by type and relation, a list. [`subjects`] finds every subject that holds a relation on an object,
-//! over the forward edges. Each visits a state once and has a budget.
+//! Searches over the reverse edges: [`Reach`] finds what a subject holds, which is one side of a search (`search.rs`);
+//! [`objects`] lists the objects on which it holds one relation. [`subjects`] finds every subject that holds a relation
+//! on an object, over the forward edges. Each visits a state once and has a budget.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -31,9 +31,7 @@ pub(crate) struct Reach<'a> {
 /// A state that the subject holds.
 struct Holding {
     state: State,
-    /// The relation and the subject relation of the tuple that gives it; absent when the subject is a userset that
-    /// implies it.
-    by: Option<(Word, Word)>,
+    by: Giver,
     /// The holding that is that tuple's subject; absent for the subject itself.
     from: Option<usize>,
 }
@@ -90,58 +88,15 @@ impl<'a> Reach<'a> {
     pub(crate) fn step(&mut self) -> bool {
         let Some((state, from)) = self.next() else { return false };
         self.steps += 1;
-        self.by_tuples_of(state, from);
-        if from.is_some() && self.rules.is_computed(state.1) {
-            self.by_tuples_to(state, from);
-        } else if from.is_none() {
-            self.by_itself();
-        }
+        let (graph, rules) = (self.graph, self.rules);
+        each_given(graph, rules, state, from.is_none(), |given, by| self.find(given, by, from));
         true
     }
 
-    fn find(&mut self, state: State, by: Option<(Word, Word)>, from: Option<usize>) {
+    fn find(&mut self, state: State, by: Giver, from: Option<usize>) {
         grow(&mut self.seen);
         if self.seen.try_insert(state, self.held.len()).is_ok() {
             self.held.push(Holding { state, by, from });
-        }
-    }
-
-    /// Adds what the tuples with this state as their subject give to its holders.
-    fn by_tuples_of(&mut self, (node, of): State, from: Option<usize>) {
-        let (graph, rules) = (self.graph, self.rules);
-        // Edges of one relation, and mostly of one type, are contiguous.
-        let (mut of_edge, mut direct) = (None, None);
-        graph.each(Way::Reverse, node, of, Word::NONE..=Word::LAST, |edge| {
-            let kind = graph.names.kind(edge.node);
-            if of_edge != Some((kind, edge.far)) {
-                of_edge = Some((kind, edge.far));
-                direct = rules.consequences(kind).and_then(|rules| rules.direct.get(&edge.far));
-            }
-            for relation in direct.into_iter().flatten() {
-                self.find((edge.node, *relation), Some((edge.far, of)), from);
-            }
-        });
-    }
-
-    /// Adds what is computed from this relation over the tuples that name its node.
-    fn by_tuples_to(&mut self, (node, relation): State, from: Option<usize>) {
-        let (graph, rules) = (self.graph, self.rules);
-        graph.each(Way::Reverse, node, Word::NONE, Word::NONE..=Word::LAST, |edge| {
-            let follow = consequences(graph, rules, edge.node).and_then(|rules| rules.follow.get(&edge.far));
-            for (computed, gives) in follow.into_iter().flatten() {
-                if *computed == relation {
-                    self.find((edge.node, *gives), Some((edge.far, Word::NONE)), from);
-                }
-            }
-        });
-    }
-
-    /// Adds what a userset holds on its own object: itself and what it implies.
-    fn by_itself(&mut self) {
-        let (node, of) = self.subject;
-        let own = consequences(self.graph, self.rules, node).and_then(|rules| rules.implied.get(&of));
-        for relation in own.into_iter().flatten() {
-            self.find((node, *relation), None, None);
         }
     }
 
@@ -170,6 +125,67 @@ fn consequences<'a>(graph: &Graph, rules: &'a Bound, node: Node) -> Option<&'a C
     rules.consequences(graph.names.kind(node))
 }
 
+/// The relation and the subject relation of the tuple that gives a state; absent when the subject is a userset that
+/// implies it.
+type Giver = Option<(Word, Word)>;
+
+/// Visits the states that the holders of a state hold because of it.
+fn each_given(
+    graph: &Graph,
+    rules: &Bound,
+    state: State,
+    is_subject: bool,
+    mut give: impl FnMut(State, Giver),
+) {
+    given_by_tuples_of(graph, rules, state, &mut give);
+    if is_subject {
+        given_by_itself(graph, rules, state, &mut give);
+    } else if rules.is_computed(state.1) {
+        given_by_tuples_to(graph, rules, state, &mut give);
+    }
+}
+
+/// Visits what the tuples with this state as their subject give to its holders.
+fn given_by_tuples_of(graph: &Graph, rules: &Bound, (node, of): State, give: &mut impl FnMut(State, Giver)) {
+    // Edges of one relation, and mostly of one type, are contiguous.
+    let (mut of_edge, mut direct) = (None, None);
+    graph.each(Way::Reverse, node, of, Word::NONE..=Word::LAST, |edge| {
+        let kind = graph.names.kind(edge.node);
+        if of_edge != Some((kind, edge.far)) {
+            of_edge = Some((kind, edge.far));
+            direct = rules.consequences(kind).and_then(|rules| rules.direct.get(&edge.far));
+        }
+        for relation in direct.into_iter().flatten() {
+            give((edge.node, *relation), Some((edge.far, of)));
+        }
+    });
+}
+
+/// Visits what is computed from this relation over the tuples that name its node.
+fn given_by_tuples_to(
+    graph: &Graph,
+    rules: &Bound,
+    (node, relation): State,
+    give: &mut impl FnMut(State, Giver),
+) {
+    graph.each(Way::Reverse, node, Word::NONE, Word::NONE..=Word::LAST, |edge| {
+        let follow = consequences(graph, rules, edge.node).and_then(|rules| rules.follow.get(&edge.far));
+        for (computed, gives) in follow.into_iter().flatten() {
+            if *computed == relation {
+                give((edge.node, *gives), Some((edge.far, Word::NONE)));
+            }
+        }
+    });
+}
+
+/// Visits what a userset holds on its own object: itself and what it implies.
+fn given_by_itself(graph: &Graph, rules: &Bound, (node, of): State, give: &mut impl FnMut(State, Giver)) {
+    let own = consequences(graph, rules, node).and_then(|rules| rules.implied.get(&of));
+    for relation in own.into_iter().flatten() {
+        give((node, *relation), None);
+    }
+}
+
 /// Nodes of a type, in no order. Excludes a userset that no tuple names; the caller must handle it.
 pub(crate) fn objects(
     graph: &Graph,
@@ -180,17 +196,63 @@ pub(crate) fn objects(
 ) -> Result<Vec<Node>, Exhausted> {
     let wanted = graph.words.find(kind).zip(graph.words.find(relation));
     let of = graph.words.find(&subject.relation);
-    let Some(((kind, relation), named)) = wanted.zip(graph.node(&subject.kind, &subject.id).zip(of)) else {
+    let Some((wanted, named)) = wanted.zip(graph.node(&subject.kind, &subject.id).zip(of)) else {
         return Ok(Vec::new());
     };
-    let mut reach = Reach::new(graph, rules, named);
-    while reach.step() {
-        if reach.len() > budget {
-            return Err(Exhausted);
-        }
+    let is_wanted = |(node, relation): State| wanted == (graph.names.kind(node), relation);
+    let mut inner: HashSet<State> = HashSet::new();
+    let mut leaves = Leaves::default();
+    let mut queue = vec![(named, true)];
+    while let Some((state, is_subject)) = queue.pop() {
+        each_given(graph, rules, state, is_subject, |given, _| {
+            if graph.is_without_edges(Way::Reverse, given.0) {
+                leaves.add(given.0, is_wanted(given));
+            } else if inner.insert(given) {
+                queue.push((given, false));
+            }
+        });
+        leaves.limit(budget.checked_sub(inner.len()).ok_or(Exhausted)?)?;
     }
-    let is_wanted = |state: &State| state.1 == relation && graph.names.kind(state.0) == kind;
-    Ok(reach.since(0).filter(is_wanted).map(|(node, _)| node).collect())
+    let mut found = leaves.found(budget.checked_sub(inner.len()).ok_or(Exhausted)?)?;
+    found.extend(inner.into_iter().filter(|state| is_wanted(*state)).map(|(node, _)| node));
+    Ok(found)
+}
+
+/// The nodes of a list from which nothing follows: almost all objects of most modules. None is looked up again, so they
+/// are kept as a plain list, and those of other types and relations are only counted.
+#[derive(Default)]
+struct Leaves {
+    wanted: Vec<Node>,
+    others: usize,
+}
+
+impl Leaves {
+    /// Passing over this many leaves costs as much as keeping one state.
+    const OTHERS_PER_STATE: usize = 8;
+
+    fn add(&mut self, node: Node, is_wanted: bool) {
+        if is_wanted { self.wanted.push(node) } else { self.others = self.others.saturating_add(1) }
+    }
+
+    /// Fails when there are more than `budget`. Nodes that were found several times count as one, so they are removed
+    /// before; each time at least half of the list goes, or the search ends.
+    fn limit(&mut self, budget: usize) -> Result<(), Exhausted> {
+        let room = budget.checked_sub(self.others / Self::OTHERS_PER_STATE).ok_or(Exhausted)?;
+        if self.wanted.len() > room.saturating_mul(2) { self.distinct(room) } else { Ok(()) }
+    }
+
+    fn distinct(&mut self, room: usize) -> Result<(), Exhausted> {
+        self.wanted.sort_unstable();
+        self.wanted.dedup();
+        if self.wanted.len() > room { Err(Exhausted) } else { Ok(()) }
+    }
+
+    /// Each node once.
+    fn found(mut self, budget: usize) -> Result<Vec<Node>, Exhausted> {
+        let room = budget.checked_sub(self.others / Self::OTHERS_PER_STATE).ok_or(Exhausted)?;
+        self.distinct(room)?;
+        Ok(self.wanted)
+    }
 }
 
 /// Subjects of a type, in no order: plain ones when `of` is empty, otherwise usersets of that relation.
