@@ -22,6 +22,7 @@ pub mod bundle;
 pub mod caller;
 pub mod client;
 pub mod clients;
+mod coalesced_wake;
 pub mod company;
 pub mod company_rules;
 pub mod company_tx;
@@ -57,7 +58,6 @@ pub mod scram;
 pub mod sealed;
 pub mod serve;
 pub mod superadmin;
-mod turn;
 pub mod two_store;
 pub mod workers;
 

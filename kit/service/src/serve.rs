@@ -12,7 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::turn::Turn;
+use crate::coalesced_wake::CoalescedWake;
 use crate::{Core, layers, probes};
 
 /// Why a service could not start.
@@ -74,7 +74,7 @@ async fn accept(mut listener: TcpListener, app: Router, stop: &CancellationToken
         let builder = Builder::new(TokioExecutor::new());
         let service = TowerToHyperService::new(app.clone());
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        tokio::spawn(Turn::of(connections.watch(connection)));
+        tokio::spawn(CoalescedWake::of(connections.watch(connection)));
     }
     drop(listener);
     connections.shutdown().await;

@@ -85,20 +85,6 @@ impl MemoryEngine {
         Ok(Self { batcher, view, sql, budget, sampler, large_searches, large_reads })
     }
 
-    /// Whether decisions are made from memory.
-    #[must_use]
-    pub fn is_loaded(&self) -> bool {
-        self.view.borrow().is_some()
-    }
-
-    /// Waits until decisions are made from memory.
-    pub async fn until_loaded(&self) {
-        let mut view = self.view.clone();
-        if view.wait_for(Option::is_some).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
     /// Reads the facts of a question and their moment.
     async fn moment(&self, mut view: Arc<View>, question: &Question) -> Result<(Facts, Arc<Moment>), Lost> {
         let mut located = locate_all(&view, question);
@@ -125,7 +111,7 @@ impl MemoryEngine {
         tracing::warn!(timeout = ?ANSWER_TIMEOUT, "a question waited too long for its round");
         let cause = format!("no answer within {ANSWER_TIMEOUT:?}");
         let why = Unanswered { dependency: "postgres", cause };
-        if self.is_loaded() { Lost::Round(why) } else { Lost::Everything(why) }
+        if self.loaded().is_some() { Lost::Round(why) } else { Lost::Everything(why) }
     }
 
     fn loaded(&self) -> Option<Arc<View>> {

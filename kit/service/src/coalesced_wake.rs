@@ -7,49 +7,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Most polls in one turn: one more than a self-wake requires. A future that wakes itself every time must yield to
+/// Most polls in a row: one more than a self-wake requires. A future that wakes itself every time must yield to
 /// others.
 const POLLS: usize = 2;
 
 /// A connection's future.
-pub(crate) struct Turn<F> {
+pub(crate) struct CoalescedWake<F> {
     connection: Pin<Box<F>>,
-    calls: Arc<Calls>,
+    wakes: Arc<Wakes>,
     waker: Waker,
 }
 
 /// Wake-ups of the future.
-struct Calls {
+struct Wakes {
     task: Mutex<Waker>,
-    polled: AtomicBool,
-    called: AtomicBool,
+    is_polled: AtomicBool,
+    is_woken: AtomicBool,
 }
 
-impl<F: Future> Turn<F> {
+impl<F: Future> CoalescedWake<F> {
     pub(crate) fn of(connection: F) -> Self {
         let task = Mutex::new(Waker::noop().clone());
-        let calls = Arc::new(Calls { task, polled: AtomicBool::default(), called: AtomicBool::default() });
-        Self { connection: Box::pin(connection), waker: Waker::from(Arc::clone(&calls)), calls }
+        let wakes =
+            Arc::new(Wakes { task, is_polled: AtomicBool::default(), is_woken: AtomicBool::default() });
+        Self { connection: Box::pin(connection), waker: Waker::from(Arc::clone(&wakes)), wakes }
     }
 
     fn poll_once(&mut self) -> Poll<F::Output> {
         // A swap, so that the poll sees whatever an earlier wake-up announced.
-        self.calls.called.swap(false, Ordering::SeqCst);
-        self.calls.polled.store(true, Ordering::SeqCst);
+        self.wakes.is_woken.swap(false, Ordering::SeqCst);
+        self.wakes.is_polled.store(true, Ordering::SeqCst);
         let polled = self.connection.as_mut().poll(&mut Context::from_waker(&self.waker));
-        self.calls.polled.store(false, Ordering::SeqCst);
+        self.wakes.is_polled.store(false, Ordering::SeqCst);
         polled
     }
 }
 
-impl<F: Future> Future for Turn<F> {
+impl<F: Future> Future for CoalescedWake<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        self.calls.belong_to(context.waker());
+        self.wakes.belong_to(context.waker());
         for _ in 0..POLLS {
             let polled = self.poll_once();
-            if polled.is_ready() || !self.calls.called.load(Ordering::SeqCst) {
+            if polled.is_ready() || !self.wakes.is_woken.load(Ordering::SeqCst) {
                 return polled;
             }
         }
@@ -58,13 +59,13 @@ impl<F: Future> Future for Turn<F> {
     }
 }
 
-impl Calls {
+impl Wakes {
     fn belong_to(&self, task: &Waker) {
         self.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(task);
     }
 }
 
-impl Wake for Calls {
+impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -72,8 +73,8 @@ impl Wake for Calls {
     /// A wake-up during a poll is handled when the poll ends. The waker announces itself before it checks for a running
     /// poll, and the poll checks for wake-ups after it announces its end, so one of the two always sees the other.
     fn wake_by_ref(self: &Arc<Self>) {
-        self.called.store(true, Ordering::SeqCst);
-        if !self.polled.load(Ordering::SeqCst) {
+        self.is_woken.store(true, Ordering::SeqCst);
+        if !self.is_polled.load(Ordering::SeqCst) {
             self.task.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
         }
     }
@@ -95,12 +96,12 @@ mod tests {
         }
     }
 
-    /// Polls a future that wakes itself in its first `times` polls, in turns; returns how often its task was woken
+    /// Polls a future that wakes itself in its first `times` polls, `rounds` times; returns how often its task was woken
     /// after each.
-    fn woken(times: usize, turns: usize) -> Vec<usize> {
+    fn woken(times: usize, rounds: usize) -> Vec<usize> {
         let (task, mut polls) = (Arc::new(Task::default()), 0);
         let waker = Waker::from(Arc::clone(&task));
-        let mut turn = Turn::of(poll_fn(|context| {
+        let mut coalesced = CoalescedWake::of(poll_fn(|context| {
             polls += 1;
             if polls <= times {
                 context.waker().wake_by_ref();
@@ -108,10 +109,10 @@ mod tests {
             Poll::<()>::Pending
         }));
         let mut poll = || {
-            assert!(Pin::new(&mut turn).poll(&mut Context::from_waker(&waker)).is_pending());
+            assert!(Pin::new(&mut coalesced).poll(&mut Context::from_waker(&waker)).is_pending());
             task.0.load(Ordering::SeqCst)
         };
-        (0..turns).map(|_| poll()).collect()
+        (0..rounds).map(|_| poll()).collect()
     }
 
     #[test]
@@ -125,16 +126,16 @@ mod tests {
     }
 
     #[test]
-    fn who_is_called_between_two_turns_is_woken() {
+    fn who_is_woken_between_two_polls_is_woken() {
         let task = Arc::new(Task::default());
         let waker = Waker::from(Arc::clone(&task));
         let mut inner = None;
-        let mut turn = Turn::of(poll_fn(|context| {
+        let mut coalesced = CoalescedWake::of(poll_fn(|context| {
             inner = Some(context.waker().clone());
             Poll::<()>::Pending
         }));
-        assert!(Pin::new(&mut turn).poll(&mut Context::from_waker(&waker)).is_pending());
-        drop(turn);
+        assert!(Pin::new(&mut coalesced).poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(coalesced);
         inner.expect("it was polled").wake();
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
     }
