@@ -283,3 +283,37 @@ fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {
         tls,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costly_reads(connections: &str, reads: Option<&str>) -> Result<usize, String> {
+        let mut settings = Settings::default()
+            .with("PLATFORM_DOCS_DB_PORT", "5433")
+            .with("PLATFORM_DOCS_DB_NAME", "platform")
+            .with("PLATFORM_DOCS_DB_PASSWORD", "x")
+            .with("IDP_JWKS_URL", "http://127.0.0.1:8190/certs")
+            .with("IDP_ISSUER_URL", "https://localhost:8443/realms/platform")
+            .with(DB_POOL.name, connections);
+        if let Some(reads) = reads {
+            settings = settings.with(COSTLY_READS.name, reads);
+        }
+        let mut reader = settings.reader();
+        let config = ServiceConfig::read(&mut reader, "docs", 9170, Limits::MODULE);
+        reader.finish(config.costly_reads).map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn costly_reads_take_half_of_the_processors_and_of_the_connections_at_most() {
+        assert_eq!(costly_reads("8", Some("1")), Ok(1));
+        assert_eq!(costly_reads("8", Some("4")), Ok(4));
+        assert_eq!(costly_reads("8", Some("5")), Ok(4), "half of the connections serve everyone else");
+        let processors = std::thread::available_parallelism().expect("known").get();
+        assert_eq!(costly_reads("10000", None), Ok((processors / 2).max(1)));
+        for bad in ["0", "-1", "many"] {
+            let problem = costly_reads("8", Some(bad)).expect_err(bad);
+            assert!(problem.starts_with("PLATFORM_COSTLY_READS_MAX: "), "{problem}");
+        }
+    }
+}

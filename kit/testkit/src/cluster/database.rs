@@ -63,7 +63,8 @@ impl TestDatabase {
         PASSWORD
     }
 
-    /// The four `PLATFORM_<KEY>_DB_*` variables of one service or module.
+    /// The four `PLATFORM_<KEY>_DB_*` variables of one service or module, and two costly reads at once, however many
+    /// processors the machine has.
     #[must_use]
     pub fn settings(&self, key: &str) -> Settings {
         let key = key.to_ascii_uppercase();
@@ -72,6 +73,7 @@ impl TestDatabase {
             .with(format!("PLATFORM_{key}_DB_PORT"), self.port().to_string())
             .with(format!("PLATFORM_{key}_DB_NAME"), self.name())
             .with(format!("PLATFORM_{key}_DB_PASSWORD"), self.password())
+            .with("PLATFORM_COSTLY_READS_MAX", "2")
     }
 
     /// Options of the superuser, who can inspect everything and prepare what a service could not.

@@ -93,10 +93,7 @@ async fn no_grant_waits_for_summaries() {
         .expect("held");
     let summaries = join_all(names.iter().map(|name| app.ask("GET", SUMMARY, name, None)));
     let granting = async {
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") < 2 {
-            tokio::task::yield_now().await;
-        }
+        crate::roles::until_so_many_wait(&app, 2).await;
         let reply = grant().await;
         holding.rollback().await.expect("let go");
         reply

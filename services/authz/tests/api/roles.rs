@@ -208,9 +208,9 @@ pub(crate) async fn until_somebody_waits(app: &App) {
 /// Waits until this many statements wait for locks.
 pub(crate) async fn until_so_many_wait(app: &App, many: i64) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") < many {
-        tokio::task::yield_now().await;
-    }
+    let wait =
+        async || sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") >= many;
+    testkit::until("statements wait for locks", wait).await;
 }
 
 /// A write is admitted before its actor loses the role, and waits for the guard until the loss is committed.
