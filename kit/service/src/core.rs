@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::half;
 use crate::db::{ACQUIRE_TIMEOUT, PoolGauges};
-use crate::fair_share::{FairShare, Turns, Use};
+use crate::fair_share::{FairLimit, FairShare, Use};
 use crate::read_limit::RefusedReads;
 use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, Inside, LongReads, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
@@ -64,7 +64,7 @@ pub struct CoreParts {
     /// Shares the connections between those who read long texts or lists.
     pub long_reads: LongReads,
     /// Limits operations that hold a connection while they wait for another service.
-    pub(crate) holds: Turns,
+    pub(crate) holds: FairLimit,
     /// Limits the transactions of one caller.
     pub(crate) transactions: FairShare,
     pub(crate) gauges: PoolGauges,
@@ -88,7 +88,7 @@ impl Core {
         Ok(Self(Arc::new(CoreParts {
             name: config.name,
             // The other half serves requests that need only the database.
-            holds: Turns::new(half(config.database.max_connections), 1),
+            holds: FairLimit::new(half(config.database.max_connections), 1),
             transactions: share(config.database.max_connections),
             read_limit: ReadLimit::counted(config.costly_reads, &refused, "costly"),
             brief_reads: ReadLimit::counted(half(config.database.max_connections), &refused, "brief"),
@@ -115,7 +115,7 @@ impl Core {
         Self(Arc::new(CoreParts {
             reads: Reads::keeping_none(&pool),
             pool,
-            holds: Turns::new(half(connections), 1),
+            holds: FairLimit::new(half(connections), 1),
             transactions: share(connections),
             ..CoreParts::clone(self)
         }))

@@ -84,40 +84,40 @@ impl FairShare {
     }
 }
 
-/// Turns that a service gives: a few at a time, and fewer to each subject, so that one subject, however many turns it asks
-/// for, leaves some to others. Cheap to clone.
+/// Limits the uses of all subjects together, and more tightly those of each, so that one subject, however many uses it
+/// asks for, leaves some to others. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Turns {
+pub struct FairLimit {
     share: FairShare,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-/// A turn; dropping it passes it on.
+/// A use within a [`FairLimit`]; dropping it lets the next one begin.
 #[derive(Debug)]
-#[must_use = "the turn is over when this is dropped"]
-pub struct Turn {
+#[must_use = "the use is over when this is dropped"]
+pub struct FairPermit {
     _of_all: OwnedSemaphorePermit,
     _own: Use,
 }
 
-impl Turns {
-    /// Gives `turns` turns at a time, at least one, and `each` of them to one subject, at least one.
+impl FairLimit {
+    /// Allows `all` uses at a time, at least one, and `each` of them to one subject, at least one.
     #[must_use]
-    pub fn new(turns: usize, each: usize) -> Self {
-        let turns = Arc::new(Semaphore::new(turns.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { share: FairShare::new(each), turns }
+    pub fn new(all: usize, each: usize) -> Self {
+        let permits = Arc::new(Semaphore::new(all.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { share: FairShare::new(each), permits }
     }
 
-    /// Waits for the subject's turn; `None` when the subject has `most` already, running or waiting, or when too many
-    /// subjects have turns.
+    /// Waits until the subject may have one more use; `None` when it has `most` already, running or waiting, or when too
+    /// many subjects have uses.
     ///
     /// # Errors
-    /// The turns were closed, which never happens.
-    pub async fn take(&self, subject: &str, most: usize) -> Result<Option<Turn>, AcquireError> {
+    /// The permits were closed, which never happens.
+    pub async fn acquire(&self, subject: &str, most: usize) -> Result<Option<FairPermit>, AcquireError> {
         let Some(counted) = self.share.count(subject, most) else { return Ok(None) };
         let own = counted.permit().await?;
-        let of_all = Arc::clone(&self.turns).acquire_owned().await?;
-        Ok(Some(Turn { _of_all: of_all, _own: own }))
+        let of_all = Arc::clone(&self.permits).acquire_owned().await?;
+        Ok(Some(FairPermit { _of_all: of_all, _own: own }))
     }
 
     #[cfg(test)]
@@ -127,7 +127,7 @@ impl Turns {
 
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
-        self.turns.available_permits()
+        self.permits.available_permits()
     }
 }
 

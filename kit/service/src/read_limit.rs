@@ -7,7 +7,7 @@
 //! Reads of a few rows by an index are bounded in the same way, but have turns of their own
 //! ([`brief_reads`](crate::core::CoreParts::brief_reads)), so that none of them waits for a costly one.
 //!
-//! A read that had to wait is decided again when its turn has come ([`InTurn`]): a right that is taken away meanwhile opens
+//! A read that had to wait is decided again when its turn has come ([`LimitedRead`]): a right that is taken away meanwhile opens
 //! nothing.
 //!
 //! A service's own questions are exempt: they stand for many subjects, whose requests were bounded where they entered.
@@ -27,7 +27,7 @@ use telemetry::Metrics;
 
 use crate::abandoned::Holding;
 use crate::error::RETRY_AFTER_SECONDS;
-use crate::fair_share::{FairShare, Turn, Turns, Use};
+use crate::fair_share::{FairLimit, FairPermit, FairShare, Use};
 use crate::{ApiError, Caller, Core, Reader};
 
 /// Most costly reads of one subject, running and queued.
@@ -39,7 +39,7 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Bounds reads of one service. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReadLimit {
-    turns: Turns,
+    permits: FairLimit,
     refused: Option<Refused>,
 }
 
@@ -47,7 +47,7 @@ pub struct ReadLimit {
 pub(crate) const DEPENDENCY: &str = "read_limit";
 
 /// 503 of a read whose turn does not come, with the time after which to repeat it.
-fn no_turn() -> ApiError {
+fn not_in_time() -> ApiError {
     let details = json!({ "retryAfterSeconds": RETRY_AFTER_SECONDS });
     ApiError::Unavailable { dependency: DEPENDENCY.into(), details }
 }
@@ -79,16 +79,16 @@ impl RefusedReads {
     }
 }
 
-/// The turn of one read; dropping it passes the turn on.
+/// A running read; dropping it lets the next one begin.
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
-pub struct ReadTurn {
+pub struct ReadPermit {
     #[expect(dead_code, reason = "held until the read is over")]
-    held: (Turn, Holding),
+    held: (FairPermit, Holding),
     waited: bool,
 }
 
-impl ReadTurn {
+impl ReadPermit {
     /// Whether the turn did not come at once: what was decided before it may be outdated.
     #[must_use]
     pub const fn waited(&self) -> bool {
@@ -117,28 +117,28 @@ impl LongReads {
     /// # Errors
     /// 503 when too many subjects read.
     pub async fn enter(&self, subject: &Subject) -> Result<LongRead, ApiError> {
-        let entered = self.0.enter(subject.as_str()).await.map_err(|_| no_turn())?;
-        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(no_turn)
+        let entered = self.0.enter(subject.as_str()).await.map_err(|_| not_in_time())?;
+        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(not_in_time)
     }
 }
 
 impl ReadLimit {
-    /// A limit of `turns` reads at a time, each of another subject.
+    /// A limit of `reads` reads at a time, each of another subject.
     #[must_use]
-    pub fn new(turns: usize) -> Self {
-        Self { turns: Turns::new(turns, 1), refused: None }
+    pub fn new(reads: usize) -> Self {
+        Self { permits: FairLimit::new(reads, 1), refused: None }
     }
 
     /// As [`Self::new`]; refused reads count as `reads` in the family.
-    pub(crate) fn counted(turns: usize, family: &RefusedReads, reads: &str) -> Self {
-        Self { refused: Some(family.of(reads)), ..Self::new(turns) }
+    pub(crate) fn counted(limit: usize, family: &RefusedReads, reads: &str) -> Self {
+        Self { refused: Some(family.of(reads)), ..Self::new(limit) }
     }
 
     /// Waits for the subject's turn.
     ///
     /// # Errors
     /// 429 when the subject already has [`MAX_READS`]; 503 when the turn does not come.
-    pub async fn enter(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
+    pub async fn enter(&self, subject: &Subject) -> Result<ReadPermit, ApiError> {
         let entered = self.wait(subject).await;
         if let (Some(refused), Err(refusal)) = (&self.refused, &entered) {
             let is_of_subject = matches!(refusal, ApiError::RateLimited);
@@ -147,24 +147,24 @@ impl ReadLimit {
         entered
     }
 
-    async fn wait(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
-        let mut taking = pin!(self.turns.take(subject.as_str(), MAX_READS));
+    async fn wait(&self, subject: &Subject) -> Result<ReadPermit, ApiError> {
+        let mut taking = pin!(self.permits.acquire(subject.as_str(), MAX_READS));
         let mut waited = false;
         let turn = poll_fn(|context| {
             let polled = taking.as_mut().poll(context);
             waited |= polled.is_pending();
             polled
         });
-        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| no_turn())?;
-        let turn = turn.map_err(|_| no_turn())?.ok_or(ApiError::RateLimited)?;
-        Ok(ReadTurn { held: (turn, Holding::begin()), waited })
+        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| not_in_time())?;
+        let turn = turn.map_err(|_| not_in_time())?.ok_or(ApiError::RateLimited)?;
+        Ok(ReadPermit { held: (turn, Holding::begin()), waited })
     }
 
     /// As [`Self::enter`], for any reader; an insider never waits.
     ///
     /// # Errors
     /// As [`Self::enter`].
-    pub async fn enter_as(&self, reader: &Reader) -> Result<Option<ReadTurn>, ApiError> {
+    pub async fn enter_as(&self, reader: &Reader) -> Result<Option<ReadPermit>, ApiError> {
         match reader {
             Reader::Insider => Ok(None),
             Reader::Subject(caller) => self.enter(&caller.subject).await.map(Some),
@@ -172,16 +172,16 @@ impl ReadLimit {
     }
 }
 
-/// What an extractor decides about a costly read, such as a [`Permit`](crate::Permit), with the caller's turn: decided again
-/// if the turn did not come at once. The turn ends when this is dropped.
+/// What an extractor decides about a costly read, such as a [`Permit`](crate::Permit), within the read limit: decided again
+/// if the read had to wait. The read ends when this is dropped.
 #[derive(Debug)]
-pub struct InTurn<P> {
+pub struct LimitedRead<P> {
     decided: P,
     #[expect(dead_code, reason = "held until the read is over")]
-    turn: ReadTurn,
+    read: ReadPermit,
 }
 
-impl<P> Deref for InTurn<P> {
+impl<P> Deref for LimitedRead<P> {
     type Target = P;
 
     fn deref(&self) -> &P {
@@ -189,7 +189,7 @@ impl<P> Deref for InTurn<P> {
     }
 }
 
-impl<S, P> FromRequestParts<S> for InTurn<P>
+impl<S, P> FromRequestParts<S> for LimitedRead<P>
 where
     S: Send + Sync,
     P: FromRequestParts<S, Rejection = ApiError> + Send,
@@ -200,11 +200,11 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let mut decided = P::from_request_parts(parts, state).await?;
         let caller = Caller::from_request_parts(parts, state).await?;
-        let turn = Core::from_ref(state).read_limit.enter(&caller.subject).await?;
-        if turn.waited() {
+        let read = Core::from_ref(state).read_limit.enter(&caller.subject).await?;
+        if read.waited() {
             decided = P::from_request_parts(parts, state).await?;
         }
-        Ok(Self { decided, turn })
+        Ok(Self { decided, read })
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
         for other in others {
             drop(other.await.expect("one after the other"));
         }
-        assert!(limit.turns.is_unused(), "nothing is kept of who reads no more");
+        assert!(limit.permits.is_unused(), "nothing is kept of who reads no more");
     }
 
     #[tokio::test(start_paused = true)]
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(begun.elapsed(), MAX_WAIT);
         drop(held);
         drop(limit.enter(&ann).await.expect("a turn again"));
-        assert!(limit.turns.is_unused());
+        assert!(limit.permits.is_unused());
     }
 
     #[tokio::test]

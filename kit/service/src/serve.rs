@@ -67,7 +67,7 @@ fn prepare(listener: &TcpListener) -> io::Result<()> {
 }
 
 /// Accepts until `stop`, then returns when the last connection has ended. Serves each connection as `axum::serve` does
-/// without upgrades, but wrapped in a [`Turn`].
+/// without upgrades, but wrapped in a [`CoalescedWake`].
 async fn accept(mut listener: TcpListener, app: Router, stop: &CancellationToken) {
     let connections = GracefulShutdown::new();
     while let Some((stream, _)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {

@@ -17,7 +17,7 @@ use contract::Subject;
 use contract::envelope::code;
 use service::two_store::TwoStore;
 use service::{
-    ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit, ReadTurn,
+    ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit, ReadPermit,
 };
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout};
@@ -245,16 +245,16 @@ impl Admitted {
         timeout(CONFIRMATION_BUDGET, asked).await.unwrap_or_else(|_| Err(ApiError::unavailable("authz")))
     }
 
-    /// Waits for the caller's turn to read. The call is decided again if that did not come at once.
+    /// Waits until the caller may read. The call is decided again if that was not at once.
     ///
     /// # Errors
     /// 429 when the caller has too many reads; as [`Self::lock`].
-    pub(crate) async fn turn(&mut self, app: &App) -> Result<ReadTurn, ApiError> {
-        let turn = app.core.read_limit.enter(&self.subject).await?;
-        if turn.waited() {
+    pub(crate) async fn wait_to_read(&mut self, app: &App) -> Result<ReadPermit, ApiError> {
+        let read = app.core.read_limit.enter(&self.subject).await?;
+        if read.waited() {
             self.decide_again(app).await?;
         }
-        Ok(turn)
+        Ok(read)
     }
 
     /// Whether a call was refused by [`check_rights`]; then it is decided again, and the caller repeats it.

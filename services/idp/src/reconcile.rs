@@ -107,7 +107,7 @@ fn unfit(error: &ApiError) -> ServeError {
 /// Begins a transaction that excludes other starts.
 async fn begin_alone(core: &Core) -> Result<AuditedTx, ApiError> {
     let mut tx = core.begin_as(ACTOR, None).await?;
-    keys::store::take_turn(tx.conn()).await?;
+    keys::store::lock_rotation(tx.conn()).await?;
     Ok(tx)
 }
 

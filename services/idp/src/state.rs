@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::keys::rotation::Turns;
+use crate::keys::rotation::RotationLock;
 use crate::keys::rules::KeyRing;
 use crate::letters::Mailer;
 use crate::letters::limits::Limits;
@@ -28,7 +28,7 @@ pub struct App {
     pub(crate) keys: Arc<KeyRing>,
     /// Age at which signing keys are replaced.
     pub(crate) key_max_age: time::Duration,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) rotation: Arc<RotationLock>,
     pub(crate) passwords: Passwords,
     pub(crate) guard: Guard,
     /// Where browsers know passkeys: at a host that has a name.
@@ -89,7 +89,7 @@ impl App {
             realm: Arc::new(realm),
             keys: Arc::new(keys),
             key_max_age: config.key_max_age,
-            turns: Arc::default(),
+            rotation: Arc::default(),
             passwords,
             guard: Guard::default(),
             passkeys,

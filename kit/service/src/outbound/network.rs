@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 use tokio::net::TcpStream;
 
-use crate::fair_share::Turns;
+use crate::fair_share::FairLimit;
 
 /// Most concurrent look-ups, including abandoned ones. The system's resolver cannot be interrupted: without a bound,
 /// names whose servers never answer would take up the process's blocking threads.
@@ -40,8 +40,8 @@ pub trait Network: Send + Sync + 'static {
 /// The machine's own network: its configured resolver, no proxy.
 #[derive(Debug)]
 pub struct SystemNetwork {
-    lookups: Turns,
-    singles: Turns,
+    lookups: FairLimit,
+    singles: FairLimit,
     look_up: LookUp,
 }
 
@@ -50,8 +50,8 @@ type LookUp = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 impl SystemNetwork {
     fn with(look_up: LookUp) -> Self {
-        let lookups = Turns::new(MAX_LOOKUPS, MAX_LOOKUPS_PER_TENANT);
-        Self { lookups, singles: Turns::new(MAX_SINGLE_LOOKUPS, 1), look_up }
+        let lookups = FairLimit::new(MAX_LOOKUPS, MAX_LOOKUPS_PER_TENANT);
+        Self { lookups, singles: FairLimit::new(MAX_SINGLE_LOOKUPS, 1), look_up }
     }
 }
 
@@ -64,17 +64,17 @@ impl Default for SystemNetwork {
 impl Network for SystemNetwork {
     fn resolve<'a>(&'a self, name: &'a str, tenant: &'a str) -> Pending<'a, Vec<IpAddr>> {
         Box::pin(async move {
-            let turn = tokio::select! {
+            let permit = tokio::select! {
                 biased;
-                single = self.singles.take(tenant, usize::MAX) => single,
-                turn = self.lookups.take(tenant, usize::MAX) => turn,
+                single = self.singles.acquire(tenant, usize::MAX) => single,
+                permit = self.lookups.acquire(tenant, usize::MAX) => permit,
             };
-            let turn = turn.map_err(io::Error::other)?;
-            let turn = turn.ok_or_else(|| io::Error::other("too many tenants look names up"))?;
+            let permit = permit.map_err(io::Error::other)?;
+            let permit = permit.ok_or_else(|| io::Error::other("too many tenants look names up"))?;
             let (name, look_up) = (name.to_owned(), self.look_up);
             let looked_up = tokio::task::spawn_blocking(move || {
                 let found = look_up(&name);
-                drop(turn);
+                drop(permit);
                 found
             });
             looked_up.await.map_err(io::Error::other)?

@@ -16,7 +16,7 @@ use super::TupleRow;
 use crate::clients::authz::AuthzClient;
 use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused, Taken};
 use crate::db::{LOCK_NOT_HAD, has_state};
-use crate::fair_share::Turn;
+use crate::fair_share::FairPermit;
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
 
@@ -50,7 +50,7 @@ impl RowState {
 pub(super) struct Locked {
     conn: Option<PoolConnection<Postgres>>,
     /// Bounds the connections that wait for authz or for another row's lock.
-    hold: Option<Turn>,
+    hold: Option<FairPermit>,
     company: CompanyId,
     id: Uuid,
     /// When a call with an unknown outcome began.
@@ -81,7 +81,7 @@ impl Locked {
     }
 
     async fn wait<R: TupleRow>(
-        hold: Turn,
+        hold: FairPermit,
         mut conn: PoolConnection<Postgres>,
         company: CompanyId,
         id: Uuid,
@@ -229,14 +229,15 @@ impl Drop for Locked {
     }
 }
 
-/// A connection that will not return to the pool, and the turn that bounds their number: one for each subject.
-async fn closing(core: &Core, by: &str) -> Result<(Turn, PoolConnection<Postgres>), ApiError> {
+/// A connection that will not return to the pool, and the permit that bounds their number: one for each subject.
+async fn closing(core: &Core, by: &str) -> Result<(FairPermit, PoolConnection<Postgres>), ApiError> {
     let unavailable = || ApiError::unavailable("postgres");
-    let turn = timeout(TURN_TIMEOUT, core.holds.take(by, usize::MAX)).await.map_err(|_| unavailable())?;
-    let turn = turn.map_err(ApiError::internal)?.ok_or_else(unavailable)?;
+    let permit =
+        timeout(TURN_TIMEOUT, core.holds.acquire(by, usize::MAX)).await.map_err(|_| unavailable())?;
+    let permit = permit.map_err(ApiError::internal)?.ok_or_else(unavailable)?;
     let mut conn = core.pool.acquire().await?;
     conn.close_on_drop();
-    Ok((turn, conn))
+    Ok((permit, conn))
 }
 
 /// Maps a lock timeout to 409.

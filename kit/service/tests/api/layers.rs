@@ -84,7 +84,7 @@ async fn a_costly_read_that_is_given_up_keeps_its_turn_to_the_end() {
     let handler = {
         let (limit, answered) = (limit.clone(), Arc::clone(&answered));
         async move || -> Result<Data<()>, ApiError> {
-            let _turn = limit.enter(&subject("ann")).await?;
+            let _read = limit.enter(&subject("ann")).await?;
             answered.notified().await;
             Ok(Data(()))
         }

@@ -69,7 +69,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     let mut admitted = admission::admit_sharing(&app, call).await?;
-    let _turn = admitted.turn(&app).await?;
+    let _read = admitted.wait_to_read(&app).await?;
     let (status, page) = both(query.optional_word("status", Status::WORDS), query.page())?;
     let mut found = loop {
         let found = store::list(&app.core.pool, &admitted, status, page).await?;

@@ -22,7 +22,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     let mut admitted = admission::admit(&app, call).await?;
-    let _turn = admitted.turn(&app).await?;
+    let _read = admitted.wait_to_read(&app).await?;
     let (which, page) = both(query.word("status", Which::WORDS, Which::All), query.page())?;
     loop {
         let found = store::list(&app.core.pool, &admitted, which, page).await?;

@@ -10,7 +10,7 @@ use service::clients::org::MemberContext;
 use service::idempotency::{Key, Once};
 use service::query::both;
 use service::refusal::conflict;
-use service::{ApiError, CompanyCall, Data, InTurn, Permit, Query, RawBody, UnreadBody, changes};
+use service::{ApiError, CompanyCall, Data, LimitedRead, Permit, Query, RawBody, UnreadBody, changes};
 
 use super::answer::{shown, uncached};
 use super::list::{self, Selection};
@@ -27,7 +27,7 @@ const FLAGS: &[(&str, bool)] = &[("true", true), ("false", false)];
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Mine), query.text("q", MAX_SEARCH));

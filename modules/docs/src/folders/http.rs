@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{Key, Once};
 use service::query::both;
-use service::{ApiError, CompanyCall, Data, InTurn, Permit, Query, RawBody, UnreadBody};
+use service::{ApiError, CompanyCall, Data, LimitedRead, Permit, Query, RawBody, UnreadBody};
 
 use super::admission::{self, Admitted};
 use super::row::{FolderRow, NewFolder};
@@ -19,7 +19,7 @@ use crate::{App, names, placements};
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Visible), query.optional_id("parentId"));

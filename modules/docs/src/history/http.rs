@@ -14,7 +14,7 @@ use crate::{App, access_requests};
 /// requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let mut admitted = admission::admit_trashed(&app, call).await?;
-    let _turn = admitted.turn(&app).await?;
+    let _read = admitted.wait_to_read(&app).await?;
     loop {
         let entries = entries(&app, &admitted).await?;
         if admitted.held(&app).await? {

@@ -19,7 +19,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     let mut admitted = admission::admit(&app, call).await?;
-    let _turn = admitted.turn(&app).await?;
+    let _read = admitted.wait_to_read(&app).await?;
     let page = query.page()?;
     loop {
         let found = store::list(&app.core.pool, &admitted, page).await?;

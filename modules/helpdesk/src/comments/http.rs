@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{self, Done, Key, Once};
-use service::{ApiError, CompanyTx, InTurn, Permit, RawBody};
+use service::{ApiError, CompanyTx, LimitedRead, Permit, RawBody};
 
 use super::rules::{ADDED, Comment, CommentBody, MAX_COMMENTS, Visibility, not_agent, told};
 use super::store;
@@ -18,7 +18,7 @@ use crate::tickets::viewer::Viewer;
 use crate::{App, notices};
 use service::company_rules::CompanyRules;
 
-pub(crate) async fn list(State(app): State<App>, permit: InTurn<Permit>) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(app): State<App>, permit: LimitedRead<Permit>) -> Result<Response, ApiError> {
     let mut viewer = Viewer::of(&app, &permit).await?;
     let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
     let internal_too = viewer.is_agent().await?;

@@ -4,7 +4,7 @@ use axum::extract::State;
 use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{self, Done, Key, Once};
-use service::{ApiError, Data, HistoryEntry, InTurn, Permit, RawBody};
+use service::{ApiError, Data, HistoryEntry, LimitedRead, Permit, RawBody};
 
 use super::rules::{Ticket, TicketBody, subject};
 use super::store;
@@ -50,7 +50,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
 /// Shows the history of a ticket; only those who work on tickets see entries of internal comments.
 pub(crate) async fn history(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
 ) -> Result<Data<Vec<HistoryEntry>>, ApiError> {
     let mut viewer = Viewer::of(&app, &permit).await?;
     let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use service::query::both;
-use service::{ApiError, Data, InTurn, Permit, Query};
+use service::{ApiError, Data, LimitedRead, Permit, Query};
 
 use super::rules::{MAX_ROWS, MAX_TEXT, Status, View};
 use super::store;
@@ -17,7 +17,7 @@ const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Response, ApiError> {
     let (view, status) =

@@ -13,7 +13,7 @@ use contract::id::parse_uuid;
 use contract::page::{Page, PageRequest};
 use service::clients::org::MemberContext;
 use service::query::both;
-use service::{ApiError, InTurn, Permit, Query};
+use service::{ApiError, LimitedRead, Permit, Query};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ struct Filters {
 
 pub(crate) async fn search(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Response, ApiError> {
     let (filters, page) = both(filters(&query), query.page())?;

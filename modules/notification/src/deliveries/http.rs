@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use contract::page::Page;
-use service::{ApiError, Data, InTurn, Permit, Query};
+use service::{ApiError, Data, LimitedRead, Permit, Query};
 
 use super::list::{self, Filter};
 use super::rules::{Delivery, DeliveryShown, State as DeliveryState};
@@ -11,7 +11,7 @@ use crate::App;
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Data<Page<Delivery>>, ApiError> {
     let state = query.optional_word("state", DeliveryState::WORDS);

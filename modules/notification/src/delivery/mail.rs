@@ -9,7 +9,7 @@ use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp;
 use lettre::{Address, Message};
-use service::{Turn, Turns};
+use service::{FairLimit, FairPermit};
 use tokio::time::Instant;
 
 use super::DeliveryId;
@@ -24,7 +24,7 @@ const MAX_CONNECTIONS: usize = 16;
 /// Most of them for one company, as many as one channel's deliveries run at a time: a mail server that takes seconds for
 /// the mails of one must not hold up another's.
 const MAX_CONNECTIONS_PER_COMPANY: usize = 4;
-/// How long a mail waits for its company's turn.
+/// How long a mail waits for one of its company's connections.
 const WAIT: Duration = Duration::from_secs(3);
 /// How long sending one mail may take; with [`WAIT`] it must fit into the lease.
 const TOTAL: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ pub(crate) struct Mailer {
     transport: Transport,
     from: Mailbox,
     domain: String,
-    turns: Turns,
+    connections: FairLimit,
     /// Since when the server has taken no mail.
     down_since: Mutex<Option<Instant>>,
 }
@@ -50,27 +50,27 @@ impl Mailer {
     /// The operator's CA certificate cannot be parsed.
     pub(crate) fn new(settings: &MailSettings) -> Result<Self, smtp::Error> {
         let transport = Transport::new(settings, MAX_IDLE)?;
-        let turns = Turns::new(MAX_CONNECTIONS, MAX_CONNECTIONS_PER_COMPANY);
+        let connections = FairLimit::new(MAX_CONNECTIONS, MAX_CONNECTIONS_PER_COMPANY);
         let (from, domain) = (settings.from.clone(), settings.domain.clone());
-        Ok(Self { transport, from, domain, turns, down_since: Mutex::default() })
+        Ok(Self { transport, from, domain, connections, down_since: Mutex::default() })
     }
 
-    /// Waits for the company's turn to use a connection; dropping the turn ends it.
+    /// Waits until the company may use one more connection; dropping the permit gives it back.
     ///
     /// # Errors
-    /// The outcome of a mail whose turn does not come in time.
-    pub(crate) async fn turn(&self, company: CompanyId) -> Result<Turn, Outcome> {
+    /// The outcome of a mail whose permit does not come in time.
+    pub(crate) async fn permit(&self, company: CompanyId) -> Result<FairPermit, Outcome> {
         let company = company.to_string();
-        match tokio::time::timeout(WAIT, self.turns.take(&company, usize::MAX)).await {
-            Ok(Ok(Some(turn))) => Ok(turn),
+        match tokio::time::timeout(WAIT, self.connections.acquire(&company, usize::MAX)).await {
+            Ok(Ok(Some(permit))) => Ok(permit),
             Ok(Ok(None) | Err(_)) | Err(_) => Err(Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY)),
         }
     }
 
-    /// Sends one mail in the company's turn. Every attempt of a job sends the same headers and text.
+    /// Sends one mail with the company's permit. Every attempt of a job sends the same headers and text.
     pub(crate) async fn send(
         &self,
-        _turn: &Turn,
+        _permit: &FairPermit,
         id: DeliveryId,
         to: &str,
         payload: &MailPayload,
@@ -188,13 +188,13 @@ mod tests {
     /// One delivery, as the queue makes it.
     async fn deliver(mailer: &Mailer, company: u128, id: u128) -> Outcome {
         let company = CompanyId::from(Uuid::from_u128(company));
-        let turn = match mailer.turn(company).await {
-            Ok(turn) => turn,
+        let permit = match mailer.permit(company).await {
+            Ok(permit) => permit,
             Err(busy) => return busy,
         };
         let created_at = time::OffsetDateTime::UNIX_EPOCH;
         let payload = MailPayload { subject_line: "s".to_owned(), body: "b".to_owned(), created_at };
-        mailer.send(&turn, DeliveryId::from(Uuid::from_u128(id)), "b@example.com", &payload).await
+        mailer.send(&permit, DeliveryId::from(Uuid::from_u128(id)), "b@example.com", &payload).await
     }
 
     fn count(server: &SmtpReceiver, verb: &str) -> usize {
@@ -221,7 +221,7 @@ mod tests {
         let first = hanging.first().expect("there is one");
         assert!(!first.is_finished(), "control: the first still hangs");
         let busy = Outcome::later(BUSY_PAUSE, outcome::SMTP_BUSY);
-        assert_eq!(deliver(&mailer, 1, 101).await, busy, "its turn did not come");
+        assert_eq!(deliver(&mailer, 1, 101).await, busy, "its permit did not come");
         hanging.iter().for_each(tokio::task::JoinHandle::abort);
     }
 

@@ -247,23 +247,25 @@ impl Deliveries {
     }
 
     async fn mail(&self, lease: &Lease, job: &Job) -> Outcome {
-        let mut turn = None;
+        let mut permit = None;
         if let Some(mailer) = &self.mailer {
-            match mailer.turn(job.company()).await {
-                Ok(own) => turn = Some((mailer, own)),
+            match mailer.permit(job.company()).await {
+                Ok(own) => permit = Some((mailer, own)),
                 Err(busy) => return busy,
             }
         }
-        // Asked after the wait for the turn, since the answers may have changed meanwhile.
+        // Asked after the wait for a connection, since the answers may have changed meanwhile.
         if let Some(waits) = self.not_in_use(job).await {
             return waits;
         }
         if let Some(unsent) = self.without_recipient(lease, job).await {
             return unsent;
         }
-        let Some((mailer, turn)) = turn else { return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED) };
+        let Some((mailer, permit)) = permit else {
+            return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED);
+        };
         match serde_json::from_str::<MailPayload>(&job.payload) {
-            Ok(payload) => mailer.send(&turn, DeliveryId::from(lease.id), &job.target, &payload).await,
+            Ok(payload) => mailer.send(&permit, DeliveryId::from(lease.id), &job.target, &payload).await,
             Err(error) => {
                 tracing::error!(id = %lease.id, %error, "cannot parse a stored mail");
                 Outcome::dead(None, outcome::INTERNAL)

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{self, Done, Key, Once};
 use service::refusal::{broken, not_yours};
-use service::{ApiError, Data, InTurn, Permit, Query, RawBody};
+use service::{ApiError, Data, LimitedRead, Permit, Query, RawBody};
 
 use super::list;
 use super::publish::publish;
@@ -20,7 +20,7 @@ const CREATE: &str = "createMessage";
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Data<Page<Message>>, ApiError> {
     let page = query.page()?;

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::json;
-use service::{ApiError, Body, Data, InTurn, Permit};
+use service::{ApiError, Body, Data, LimitedRead, Permit};
 
 use super::http::{sees, visible};
 use super::rules::{Message, ReadAllBody, subject};
@@ -52,7 +52,10 @@ pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Data<M
     Ok(Data(Message { read_at: Some(read_at.into()), ..message }))
 }
 
-pub(crate) async fn count(State(app): State<App>, permit: InTurn<Permit>) -> Result<Data<Unread>, ApiError> {
+pub(crate) async fn count(
+    State(app): State<App>,
+    permit: LimitedRead<Permit>,
+) -> Result<Data<Unread>, ApiError> {
     let sees = sees(&app, &permit).await?;
     let found = store::unread(&app.core.pool, &permit, sees, MAX_COUNTED + 1).await?;
     Ok(Data(Unread { count: found.min(MAX_COUNTED), has_more: found > MAX_COUNTED }))

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use contract::page::Page;
 use serde_json::json;
-use service::{ApiError, Body, Data, InTurn, Permit, Query};
+use service::{ApiError, Body, Data, LimitedRead, Permit, Query};
 
 use super::rules::{Assignment, Wish};
 use super::store;
@@ -11,7 +11,7 @@ use crate::App;
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Data<Page<Assignment>>, ApiError> {
     Ok(Data(store::list(&app.core.reads, &permit, query.page()?).await?))

@@ -4,7 +4,7 @@ use axum::extract::State;
 use contract::Day;
 use contract::page::Page;
 use service::query::both;
-use service::{ApiError, Data, InTurn, Permit, Query};
+use service::{ApiError, Data, LimitedRead, Permit, Query};
 
 use super::rules::{OverviewRow, rows};
 use super::store;
@@ -13,7 +13,7 @@ use crate::weeks::rules::Week;
 
 pub(crate) async fn show(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Data<Page<OverviewRow>>, ApiError> {
     let (week, page) = both(week_of(&permit), query.page())?;

@@ -8,7 +8,7 @@ use http::header::VARY;
 use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::json;
-use service::{ApiError, Data, InTurn, Permit, Query};
+use service::{ApiError, Data, LimitedRead, Permit, Query};
 
 use super::csv::File;
 use super::rules::{Asked, MAX_FILE_ROWS, ReportRow, SumRow, named, wants_file};
@@ -27,7 +27,7 @@ struct Report {
 
 pub(crate) async fn hours(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
     headers: HeaderMap,
 ) -> Response {

@@ -8,7 +8,7 @@ use serde_json::json;
 use service::company_rules::CompanyRules;
 use service::idempotency::{self, Done, Key, Once};
 use service::refusal::conflict;
-use service::{ApiError, CompanyTx, Data, InTurn, Permit, Query, RawBody};
+use service::{ApiError, CompanyTx, Data, LimitedRead, Permit, Query, RawBody};
 
 use super::rules::{Shown, Submission, SubmitBody, View, Who};
 use super::{list as pages, store};
@@ -22,7 +22,7 @@ const SUBMIT: &str = "submitWeek";
 
 pub(crate) async fn list(
     State(app): State<App>,
-    permit: InTurn<Permit>,
+    permit: LimitedRead<Permit>,
     query: Query,
 ) -> Result<Data<Page<Shown>>, ApiError> {
     let (view, page) = service::query::both(query.word("view", View::WORDS, View::Mine), query.page())?;

@@ -44,7 +44,7 @@ pub async fn explain(
 ) -> Result<Data<Explanation>, ApiError> {
     let subject = subject(&query)?.unwrap_or_else(|| caller.subject.clone());
     let request = request(&query)?;
-    let _turn = app.core.read_limit.enter(&caller.subject).await?;
+    let _read = app.core.read_limit.enter(&caller.subject).await?;
     let own = subject == caller.subject;
     let role = decision::decide(&*app.engine, &caller.subject, &decision::superadmin_request()).await?;
     if !own {

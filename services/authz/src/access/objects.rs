@@ -48,7 +48,7 @@ pub async fn objects(
         return Err(ApiError::validation_field("kcSub", "actor", "absent or the bearer's own subject"));
     }
     let wanted = Wanted::read(&query)?;
-    let _turn = app.core.read_limit.enter(&caller.subject).await?;
+    let _read = app.core.read_limit.enter(&caller.subject).await?;
     let (ids, total) = list(&*app.engine, &caller, &wanted).await?;
     let object = |id| ObjectRef { kind: wanted.object_type.clone(), id };
     let items = ids.into_iter().map(object).collect();

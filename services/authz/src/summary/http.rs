@@ -45,7 +45,7 @@ pub async fn summary(
         return Err(ApiError::validation_field("kcSub", "actor", "absent or the bearer's own subject"));
     }
     let mut summary = empty(caller.subject, company);
-    let _turn = app.core.read_limit.enter(&summary.subject_id).await?;
+    let _read = app.core.read_limit.enter(&summary.subject_id).await?;
     let rows = store::read(&app.lists, &summary.subject_id, company).await?;
     let features = rules::features(&rows.modules);
     let found = holdings::read(&*app.engine, &summary.subject_id, &rows.companies, &features).await?;

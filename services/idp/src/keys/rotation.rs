@@ -24,7 +24,7 @@ pub(crate) struct Wish<'a> {
 
 /// Serialises rotations and reloads in this process, so that none restores keys that another has replaced.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<()>);
+pub(crate) struct RotationLock(Mutex<()>);
 
 /// Replaces a key that is too old, removes keys that nothing can refer to any more, and loads the stored ones.
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Turns(Mutex<()>);
 pub async fn step(app: &App) -> Result<(), ApiError> {
     let age = Some(app.key_max_age);
     rotate(app, &Wish { actor: ACTOR, correlation: None, age }).await?;
-    let _turn = app.turns.0.lock().await;
+    let _lock = app.rotation.0.lock().await;
     remove_unneeded(&app.core).await?;
     let mut conn = app.core.pool.acquire().await?;
     let stored = store::signing_keys(&mut conn).await?;
@@ -42,7 +42,7 @@ pub async fn step(app: &App) -> Result<(), ApiError> {
 
 /// Creates and activates a new key; returns its id, or `None` if the active one is young enough.
 pub(crate) async fn rotate(app: &App, wish: &Wish<'_>) -> Result<Option<String>, ApiError> {
-    let _turn = app.turns.0.lock().await;
+    let _lock = app.rotation.0.lock().await;
     let now = app.core.clock.now();
     let mut conn = app.core.pool.acquire().await?;
     if is_young(&store::signing_keys(&mut conn).await?, wish.age, now) {
@@ -51,7 +51,7 @@ pub(crate) async fn rotate(app: &App, wish: &Wish<'_>) -> Result<Option<String>,
     drop(conn);
     let key = tokio::task::spawn_blocking(make_signing_key).await.map_err(ApiError::internal)??;
     let mut tx = app.core.begin_as(wish.actor, wish.correlation).await?;
-    store::take_turn(tx.conn()).await?;
+    store::lock_rotation(tx.conn()).await?;
     // Another process may have rotated first.
     if is_young(&store::signing_keys(tx.conn()).await?, wish.age, now) {
         tx.unchanged().await?;

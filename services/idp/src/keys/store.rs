@@ -73,7 +73,7 @@ pub(crate) async fn add_digest_secret(
 }
 
 /// Takes the lock that serialises starts and rotations, until the transaction ends.
-pub(crate) async fn take_turn(conn: &mut PgConnection) -> sqlx::Result<()> {
+pub(crate) async fn lock_rotation(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('idp.reconcile', 0))").execute(conn).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use service::layers::REQUEST_TIMEOUT;
 use zeroize::Zeroizing;
 
-use super::queue::{Full, Line, Queue, Turn};
+use super::queue::{Full, HashPermit, Line, Queue};
 use crate::keys::rules::sha256;
 
 /// OWASP's second profile of argon2id: 19 MiB, two passes, one lane; about 25 ms of one core.
@@ -78,15 +78,15 @@ impl Passwords {
         password: &str,
         stored: Option<String>,
     ) -> Result<bool, HashingError> {
-        let turn = self.turn(line).await?;
+        let permit = self.permit(line).await?;
         let (known, hash) = match stored {
             Some(hash) => (true, hash),
             None => (false, self.dummy.as_ref().to_owned()),
         };
         let (argon2, password) = (self.argon2.clone(), Zeroizing::new(password.to_owned()));
         let fits = tokio::task::spawn_blocking(move || {
-            // Held here, so that a cancelled request keeps its turn until its work is done.
-            let _turn = turn;
+            // Held here, so that a cancelled request keeps its permit until its work is done.
+            let _permit = permit;
             verify(&argon2, password.as_bytes(), &hash)
         });
         Ok(fits.await?? && known)
@@ -94,19 +94,19 @@ impl Passwords {
 
     /// The hash to store for a new password.
     pub(crate) async fn hash(&self, line: Line, password: &str) -> Result<String, HashingError> {
-        let turn = self.turn(line).await?;
+        let permit = self.permit(line).await?;
         let (argon2, password) = (self.argon2.clone(), Zeroizing::new(password.to_owned()));
         let hashing = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             hash(&argon2, password.as_bytes())
         });
         hashing.await?
     }
 
-    /// Waits for a turn, but not until the request's timeout, so that the client is told to try again.
-    async fn turn(&self, line: Line) -> Result<Turn, HashingError> {
-        let turn = tokio::time::timeout(LONGEST_WAIT, self.queue.turn(line)).await;
-        turn.map_err(|_| HashingError::Busy)?.map_err(|Full| HashingError::Busy)
+    /// Waits for a permit, but not until the request's timeout, so that the client is told to try again.
+    async fn permit(&self, line: Line) -> Result<HashPermit, HashingError> {
+        let permit = tokio::time::timeout(LONGEST_WAIT, self.queue.permit(line)).await;
+        permit.map_err(|_| HashingError::Busy)?.map_err(|Full| HashingError::Busy)
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).max(1);
         let mut running = Vec::new();
         for _ in 0..cores {
-            running.push(passwords.queue.turn(Line::Inside).await.expect("free"));
+            running.push(passwords.queue.permit(Line::Inside).await.expect("free"));
         }
         assert!(matches!(passwords.matches(Line::Inside, "x", None).await, Err(HashingError::Busy)));
     }

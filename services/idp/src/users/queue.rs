@@ -64,8 +64,8 @@ struct Rank {
     lines: VecDeque<(Line, VecDeque<oneshot::Sender<()>>)>,
 }
 
-/// A turn to hash; dropping it starts the next one.
-pub(crate) struct Turn(Queue);
+/// A permit to hash; dropping it lets the next attempt begin.
+pub(crate) struct HashPermit(Queue);
 
 /// A waiting attempt. If it is cancelled, its turn goes to the next one.
 struct Waiting {
@@ -80,14 +80,14 @@ impl Queue {
         Self(Arc::new(Mutex::new(State { free: at_once.max(1), ranks: Default::default(), turn: 0 })))
     }
 
-    /// Waits for a turn.
-    pub(crate) async fn turn(&self, line: Line) -> Result<Turn, Full> {
-        let Some(called) = self.lock().enter(line)? else { return Ok(Turn(self.clone())) };
+    /// Waits for a permit.
+    pub(crate) async fn permit(&self, line: Line) -> Result<HashPermit, Full> {
+        let Some(called) = self.lock().enter(line)? else { return Ok(HashPermit(self.clone())) };
         let mut waiting = Waiting { queue: self.clone(), called, is_done: false };
         // The sender is dropped only after it has sent.
         let _called = (&mut waiting.called).await;
         waiting.is_done = true;
-        Ok(Turn(self.clone()))
+        Ok(HashPermit(self.clone()))
     }
 
     /// A panic while the lock is held leaves the lines valid, so a poisoned lock is used as it is.
@@ -172,7 +172,7 @@ impl Rank {
     }
 }
 
-impl Drop for Turn {
+impl Drop for HashPermit {
     fn drop(&mut self) {
         self.0.lock().leave();
     }
@@ -205,10 +205,10 @@ mod tests {
     /// Enters lines of a queue whose one turn is taken; each call of the returned futures is seen at once.
     async fn served(lines: &[Line]) -> Vec<Line> {
         let queue = Queue::new(1);
-        let first = queue.turn(Line::Inside).await.expect("free");
+        let first = queue.permit(Line::Inside).await.expect("free");
         let mut waiting = Vec::new();
         for line in lines {
-            let mut turn = Box::pin(queue.turn(*line));
+            let mut turn = Box::pin(queue.permit(*line));
             assert!((&mut turn).now_or_never().is_none(), "the turn is taken");
             waiting.push((*line, turn));
         }
@@ -240,10 +240,10 @@ mod tests {
     #[tokio::test]
     async fn a_line_and_a_rank_are_bounded_and_leave_the_others_their_places() {
         let queue = Queue::new(1);
-        let _running = queue.turn(Line::Inside).await.expect("free");
+        let _running = queue.permit(Line::Inside).await.expect("free");
         let mut waiting = Vec::new();
         let mut enter = |line: Line| {
-            let mut turn = Box::pin(queue.turn(line));
+            let mut turn = Box::pin(queue.permit(line));
             let entered = (&mut turn).now_or_never();
             waiting.push(turn);
             entered.is_none()
@@ -262,19 +262,19 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_frees_the_place_and_the_turn() {
         let queue = Queue::new(1);
-        let running = queue.turn(Line::Inside).await.expect("free");
+        let running = queue.permit(Line::Inside).await.expect("free");
         let mut given_up = Vec::new();
         for _ in 0..WAITING_IN_LINE {
-            let mut turn = Box::pin(queue.turn(DEVICE));
+            let mut turn = Box::pin(queue.permit(DEVICE));
             assert!((&mut turn).now_or_never().is_none());
             given_up.push(turn);
         }
         drop(given_up);
-        let mut first = Box::pin(queue.turn(DEVICE));
+        let mut first = Box::pin(queue.permit(DEVICE));
         assert!((&mut first).now_or_never().is_none(), "a place is free again");
         drop(running);
         drop(first);
-        assert!(queue.turn(DEVICE).now_or_never().is_some(), "a turn that nobody took goes on");
+        assert!(queue.permit(DEVICE).now_or_never().is_some(), "a turn that nobody took goes on");
         assert_eq!(queue.lock().free, 1);
     }
 }

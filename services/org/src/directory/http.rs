@@ -26,7 +26,7 @@ pub(crate) async fn members(
     let asked = asked(&query);
     let is_brief = asked.as_ref().is_ok_and(|(search, page)| search.is_brief(*page));
     let limit = if is_brief { &app.core.brief_reads } else { &app.core.read_limit };
-    let _turn = limit.enter_as(&reader).await?;
+    let _read = limit.enter_as(&reader).await?;
     guard::admit(&app, &reader, company, &correlation).await?;
     let (search, page) = asked?;
     let (found, is_truncated) = store::page(&app, company, &search, page).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn membership(
     path: PathParams,
 ) -> Result<Data<Membership>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = match &asker {
+    let _read = match &asker {
         Some(subject) => Some(app.core.brief_reads.enter(subject).await?),
         None => None,
     };

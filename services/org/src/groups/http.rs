@@ -4,7 +4,7 @@ use axum::extract::State;
 use contract::id::CompanyId;
 use contract::page::Page;
 use service::{
-    ApiError, Correlation, Created, Data, InTurn, PathParams, Query, RawBody, Superadmin, changes,
+    ApiError, Correlation, Created, Data, LimitedRead, PathParams, Query, RawBody, Superadmin, changes,
 };
 
 use super::rules::{NewGroup, OrgGroup, OrgGroupWithMemberCount};
@@ -16,7 +16,7 @@ use crate::units::store::company_exists;
 /// Lists a page of a company's groups.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: InTurn<Superadmin>,
+    _caller: LimitedRead<Superadmin>,
     path: PathParams,
     query: Query,
 ) -> Result<Data<Page<OrgGroupWithMemberCount>>, ApiError> {

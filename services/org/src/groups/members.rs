@@ -4,7 +4,7 @@ use axum::extract::State;
 use contract::id::{GroupId, MemberId};
 use serde_json::{Map, json};
 use service::{
-    ApiError, AuditEvent, AuditedTx, Correlation, Created, Data, InTurn, PathParams, RawBody, Superadmin,
+    ApiError, AuditEvent, AuditedTx, Correlation, Created, Data, LimitedRead, PathParams, RawBody, Superadmin,
 };
 
 use super::rules::{NewGroupMember, OrgGroup, OrgGroupMember, RemovedMember};
@@ -19,7 +19,7 @@ use crate::units::store::share_company;
 /// Lists the members of a group. The route has neither 400 nor 404, so a malformed id yields an empty list.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: InTurn<Superadmin>,
+    _caller: LimitedRead<Superadmin>,
     path: PathParams,
 ) -> Result<Data<Vec<OrgGroupMember>>, ApiError> {
     let Some(group) = path.parsed::<GroupId>("id") else { return Ok(Data(Vec::new())) };

@@ -18,7 +18,7 @@ pub(crate) async fn lookup(
     body: RawBody,
 ) -> Result<Data<Found>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = app.core.read_limit.enter_as(&reader).await?;
+    let _read = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     let wanted: Wanted = body.parse()?;
     // One connection for one turn: with one for each statement, two look-ups would occupy every connection.
@@ -37,7 +37,7 @@ pub(crate) async fn assignable_positions(
     path: PathParams,
 ) -> Result<Data<Vec<AssignablePosition>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = app.core.read_limit.enter_as(&reader).await?;
+    let _read = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_positions(&app.core.pool, company).await?))
 }
@@ -50,7 +50,7 @@ pub(crate) async fn assignable_groups(
     path: PathParams,
 ) -> Result<Data<Vec<AssignableGroup>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = app.core.read_limit.enter_as(&reader).await?;
+    let _read = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_groups(&app.core.pool, company).await?))
 }

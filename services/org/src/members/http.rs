@@ -5,8 +5,8 @@ use contract::id::MemberId;
 use contract::page::Page;
 use service::caller::Correlation;
 use service::{
-    ApiError, AuditEvent, AuditedTx, Created, Data, InTurn, PathParams, Query, RawBody, Superadmin, changes,
-    pseudonymise,
+    ApiError, AuditEvent, AuditedTx, Created, Data, LimitedRead, PathParams, Query, RawBody, Superadmin,
+    changes, pseudonymise,
 };
 
 use super::rules::{MemberChange, NAMES, NewMember, OrgMember};
@@ -35,7 +35,7 @@ pub(crate) async fn create(
 /// Lists a page of a company's members.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: InTurn<Superadmin>,
+    _caller: LimitedRead<Superadmin>,
     query: Query,
 ) -> Result<Data<Page<OrgMember>>, ApiError> {
     let company = query.id("companyId")?;

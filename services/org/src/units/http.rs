@@ -4,7 +4,7 @@ use axum::extract::State;
 use contract::CorrelationId;
 use contract::id::UnitId;
 use service::caller::Correlation;
-use service::{ApiError, AuditEvent, Created, Data, InTurn, PathParams, RawBody, Superadmin, changes};
+use service::{ApiError, AuditEvent, Created, Data, LimitedRead, PathParams, RawBody, Superadmin, changes};
 
 use super::rules::{NewUnit, OrgUnit, Place, Placed};
 use super::store;
@@ -40,7 +40,7 @@ pub(crate) async fn one(
 /// Lists a unit and all units below it.
 pub(crate) async fn subtree(
     State(app): State<App>,
-    _caller: InTurn<Superadmin>,
+    _caller: LimitedRead<Superadmin>,
     path: PathParams,
 ) -> Result<Data<Vec<OrgUnit>>, ApiError> {
     let units = store::subtree(&app.core.reads, path.id("id")?).await?;

@@ -146,10 +146,10 @@ impl MemoryEngine {
     }
 
     /// Waits for the permit of a list or a tree. The work holds it to its end, even when the requester has given up.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Lost> {
-        let turn = tokio::time::timeout(READ_PATIENCE, Arc::clone(&self.large_reads).acquire_owned()).await;
+    async fn read_permit(&self) -> Result<OwnedSemaphorePermit, Lost> {
+        let permit = tokio::time::timeout(READ_PATIENCE, Arc::clone(&self.large_reads).acquire_owned()).await;
         let crowded = || Unanswered { dependency: "engine", cause: "too many lists at once".to_owned() };
-        turn.ok().and_then(Result::ok).ok_or_else(|| Lost::Round(crowded()))
+        permit.ok().and_then(Result::ok).ok_or_else(|| Lost::Round(crowded()))
     }
 
     async fn explained(
@@ -159,7 +159,7 @@ impl MemoryEngine {
         ask: &Ask,
         shown: Shown,
     ) -> Result<Explained, Lost> {
-        let turn = self.turn().await?;
+        let permit = self.read_permit().await?;
         let (mut facts, moment) = self.moment(view, question).await?;
         let found = self.search(&moment.view, question).await;
         add(&mut facts, question, found);
@@ -168,7 +168,7 @@ impl MemoryEngine {
         // Up to two hundred searches, which must not delay other decisions.
         let planted = move || {
             let tree = tree::plant(&view.graph, &view.rules, &subject, &ask, shown, budget);
-            drop(turn);
+            drop(permit);
             tree
         };
         let tree = tokio::task::spawn_blocking(planted).await.map_err(|_| Lost::Round(too_long("tree")))?;
@@ -176,14 +176,14 @@ impl MemoryEngine {
     }
 
     async fn list(&self, view: Arc<View>, question: &Question, listing: &Listing) -> Result<Listed, Lost> {
-        let turn = self.turn().await?;
+        let permit = self.read_permit().await?;
         let (facts, moment) = self.moment(view, question).await?;
         let (view, subject, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
         let listing = listing.clone();
         let listed = move || {
             let page = list::page(&view, &subject, &listing, budget);
-            drop(turn);
+            drop(permit);
             page
         };
         let listed = tokio::task::spawn_blocking(listed).await;
