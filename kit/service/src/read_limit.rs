@@ -7,8 +7,8 @@
 //! Reads of a few rows by an index are bounded in the same way, but have turns of their own
 //! ([`brief_reads`](crate::core::CoreParts::brief_reads)), so that none of them waits for a costly one.
 //!
-//! A read that had to wait is decided again when its turn has come ([`LimitedRead`]): a right that is taken away meanwhile opens
-//! nothing.
+//! A read that had to wait is decided again before it runs ([`LimitedRead`]), so a right that was taken away meanwhile
+//! opens nothing.
 //!
 //! A service's own questions are exempt: they stand for many subjects, whose requests were bounded where they entered.
 
@@ -46,8 +46,8 @@ pub struct ReadLimit {
 /// The dependency that 503 names when a turn does not come.
 pub(crate) const DEPENDENCY: &str = "read_limit";
 
-/// 503 of a read whose turn does not come, with the time after which to repeat it.
-fn not_in_time() -> ApiError {
+/// 503 of a read that cannot run soon enough, with the time after which to repeat it.
+fn busy() -> ApiError {
     let details = json!({ "retryAfterSeconds": RETRY_AFTER_SECONDS });
     ApiError::Unavailable { dependency: DEPENDENCY.into(), details }
 }
@@ -117,8 +117,8 @@ impl LongReads {
     /// # Errors
     /// 503 when too many subjects read.
     pub async fn enter(&self, subject: &Subject) -> Result<LongRead, ApiError> {
-        let entered = self.0.enter(subject.as_str()).await.map_err(|_| not_in_time())?;
-        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(not_in_time)
+        let entered = self.0.enter(subject.as_str()).await.map_err(|_| busy())?;
+        entered.map(|entered| LongRead((entered, Holding::begin()))).ok_or_else(busy)
     }
 }
 
@@ -155,8 +155,8 @@ impl ReadLimit {
             waited |= polled.is_pending();
             polled
         });
-        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| not_in_time())?;
-        let turn = turn.map_err(|_| not_in_time())?.ok_or(ApiError::RateLimited)?;
+        let turn = tokio::time::timeout(MAX_WAIT, turn).await.map_err(|_| busy())?;
+        let turn = turn.map_err(|_| busy())?.ok_or(ApiError::RateLimited)?;
         Ok(ReadPermit { held: (turn, Holding::begin()), waited })
     }
 

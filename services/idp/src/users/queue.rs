@@ -67,7 +67,7 @@ struct Rank {
 /// A permit to hash; dropping it lets the next attempt begin.
 pub(crate) struct HashPermit(Queue);
 
-/// A waiting attempt. If it is cancelled, its turn goes to the next one.
+/// A waiting attempt. If it is cancelled, its permit passes to the next one.
 struct Waiting {
     queue: Queue,
     called: oneshot::Receiver<()>,
@@ -97,7 +97,7 @@ impl Queue {
 }
 
 impl State {
-    /// Takes a free turn, else enters the line.
+    /// Takes a free permit, or else joins the line.
     fn enter(&mut self, line: Line) -> Result<Option<oneshot::Receiver<()>>, Full> {
         if self.free > 0 {
             self.free -= 1;
@@ -114,7 +114,7 @@ impl State {
         rank.enter(line).map(Some)
     }
 
-    /// Passes a finished turn to the next waiting attempt.
+    /// Passes a returned permit to the next waiting attempt.
     fn leave(&mut self) {
         let first = TURNS.get(self.turn).copied().unwrap_or_default();
         self.turn = (self.turn + 1) % TURNS.len();
@@ -202,14 +202,14 @@ mod tests {
         Line::Address { address: Some(IpAddr::from([192, 0, 2, last])), has_failed }
     }
 
-    /// Enters lines of a queue whose one turn is taken; each call of the returned futures is seen at once.
+    /// Joins lines of a queue whose only permit is taken; each call of the returned futures is seen at once.
     async fn served(lines: &[Line]) -> Vec<Line> {
         let queue = Queue::new(1);
         let first = queue.permit(Line::Inside).await.expect("free");
         let mut waiting = Vec::new();
         for line in lines {
             let mut turn = Box::pin(queue.permit(*line));
-            assert!((&mut turn).now_or_never().is_none(), "the turn is taken");
+            assert!((&mut turn).now_or_never().is_none(), "the permit is taken");
             waiting.push((*line, turn));
         }
         drop(first);
@@ -219,7 +219,7 @@ mod tests {
             for (index, (_, turn)) in waiting.iter_mut().enumerate() {
                 if let Some(turn) = turn.now_or_never() {
                     assert!(called.is_none(), "one at once");
-                    called = Some((index, turn.expect("a turn")));
+                    called = Some((index, turn.expect("a permit")));
                 }
             }
             let (index, turn) = called.expect("somebody is called");
@@ -274,7 +274,10 @@ mod tests {
         assert!((&mut first).now_or_never().is_none(), "a place is free again");
         drop(running);
         drop(first);
-        assert!(queue.permit(DEVICE).now_or_never().is_some(), "a turn that nobody took goes on");
+        assert!(
+            queue.permit(DEVICE).now_or_never().is_some(),
+            "an unclaimed permit goes to the next attempt"
+        );
         assert_eq!(queue.lock().free, 1);
     }
 }
