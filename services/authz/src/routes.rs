@@ -1,8 +1,8 @@
 //! The route table of authz: internal routes only. The gateway guards the routes that it proxies; here every route
 //! verifies the bearer again or checks a service credential, and only a superadmin can change the platform role.
 
-use axum::Router;
 use axum::routing::{delete, get, post};
+use axum::{Extension, Router};
 
 use crate::{App, access, grants, roles, summary};
 
@@ -11,7 +11,10 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/internal/authz/effective-access/can", post(access::http::can))
         .route("/internal/authz/effective-access/batch-can", post(access::http::batch_can))
-        .route("/internal/authz/effective-access/summary", get(summary::http::summary))
+        .route(
+            "/internal/authz/effective-access/summary",
+            get(summary::http::summary).layer(Extension(summary::Catalogs::default())),
+        )
         .route("/internal/authz/effective-access/objects", get(access::objects::objects))
         .route("/internal/authz/effective-access/explain", get(access::explain::explain))
         .route("/internal/authz/access/v1/evaluation", post(access::authzen::evaluation))

@@ -2,11 +2,14 @@
 //! explanations are here too.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
+use contract::decision::ObjectRef;
 use contract::id::CompanyId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::engine::facts::{Ask, Facts, Question};
+use crate::engine::facts::{Ask, Facts, Question, SubjectRef};
+use crate::engine::model::Model;
 
 /// Maximum number of (object, relation) pairs that one question visits. Past it the answer is "unknown", never a no.
 pub const DEFAULT_BUDGET: i64 = 1_000_000;
@@ -59,6 +62,45 @@ pub struct Listed {
     pub ids: Vec<String>,
     /// Total number of objects in the list.
     pub total: usize,
+}
+
+/// A portion of a summary: some of the subject's companies.
+pub struct Portion<'a> {
+    /// The subject.
+    pub subject: SubjectRef,
+    /// The companies, each one place of the facts.
+    pub companies: &'a [CompanyId],
+    /// The relations to ask for, which depend on the model of the moment.
+    pub asks: &'a (dyn Fn(&Arc<Model>) -> Vec<Ask> + Send + Sync),
+    /// The companies whose objects are listed, in ascending order; empty when another portion lists them.
+    pub objects_of: &'a [CompanyId],
+    /// Maximum number of the subject's own tuples on objects to look at.
+    pub most_objects: usize,
+}
+
+/// A portion's facts and the subject's own tuples, from the same moment. Only enabled modules count.
+#[derive(Clone, Debug)]
+pub struct Summarized {
+    /// The facts, including the requested relations.
+    pub facts: Facts,
+    /// The own tuples on modules in the portion's companies.
+    pub tiers: Vec<OwnTuple>,
+    /// The own tuples on objects of modules in the listed companies, among those looked at. An object belongs to the
+    /// module and company of its only anchor; an object with several anchors belongs to none.
+    pub objects: Vec<OwnTuple>,
+    /// How many own tuples on objects were looked at.
+    pub looked_at: usize,
+}
+
+/// A tuple whose subject is the subject itself.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct OwnTuple {
+    /// The company that the object belongs to.
+    pub company: CompanyId,
+    /// The object.
+    pub object: ObjectRef,
+    /// The relation.
+    pub relation: String,
 }
 
 /// A tree and the facts of the same moment.
@@ -115,6 +157,9 @@ pub trait Engine: Send + Sync {
 
     /// Reads the facts and the requested objects of a listing.
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed>;
+
+    /// Reads a portion of a summary.
+    fn summarize<'a>(&'a self, portion: &'a Portion<'a>) -> Reading<'a, Summarized>;
 
     /// Reads the facts, including the requested relations, and why one relation is or is not held.
     fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask, shown: Shown) -> Reading<'a, Explained>;

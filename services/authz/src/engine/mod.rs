@@ -15,13 +15,14 @@ mod source;
 mod sql;
 
 pub use answers::{
-    Branch, DEFAULT_BUDGET, Engine, Explained, Listed, Listing, Reading, Shown, Tree, Unanswered, Window,
+    Branch, DEFAULT_BUDGET, Engine, Explained, Listed, Listing, OwnTuple, Portion, Reading, Shown,
+    Summarized, Tree, Unanswered, Window,
 };
 pub use database::SETTINGS;
 pub use graph::TupleRow;
 pub use graph::fixed::FixedGraph;
 pub use graph::words::Full;
 pub use memory::MemoryEngine;
-pub use model::{Known, Model};
+pub use model::{Enabled, Known, Model};
 pub use source::Models;
 pub use sql::SqlEngine;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contract::fragment::{Expression, Relations};
 use serde::Serialize;
+use serde_json::Value;
 
 /// The ways to hold one relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,6 +54,17 @@ impl Edition {
     }
 }
 
+/// An enabled module or app and what it declares.
+#[derive(Clone, Debug)]
+pub struct Enabled {
+    /// Its key.
+    pub key: String,
+    /// Its feature keys.
+    pub features: BTreeSet<String>,
+    /// Its fragment.
+    pub fragment: Value,
+}
+
 /// The compiled model of one revision of the catalog.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -62,6 +74,8 @@ pub struct Model {
     managers: BTreeMap<String, String>,
     /// The feature keys that each registered app declares.
     apps: BTreeMap<String, BTreeSet<String>>,
+    /// By key.
+    enabled: Vec<Enabled>,
     pub(super) rules: BTreeMap<String, BTreeMap<String, Rules>>,
     rules_json: String,
     implied_json: String,
@@ -96,8 +110,19 @@ impl Model {
         let (rules_json, implied_json) = (json_of_rules(&rules), json_of_implied(&rules));
         let turned_json = json_of_turned(&rules);
         let edition = Edition::default();
-        let (managers, apps) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { revision, edition, owners, managers, apps, rules, rules_json, implied_json, turned_json })
+        let (managers, apps, enabled) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Ok(Self {
+            revision,
+            edition,
+            owners,
+            managers,
+            apps,
+            enabled,
+            rules,
+            rules_json,
+            implied_json,
+            turned_json,
+        })
     }
 
     /// The catalog revision that the model was compiled from.
@@ -118,6 +143,26 @@ impl Model {
     pub fn with_apps(mut self, apps: BTreeMap<String, BTreeSet<String>>) -> Self {
         self.apps = apps;
         self
+    }
+
+    /// Sets the enabled modules and apps.
+    #[must_use]
+    pub fn with_enabled(mut self, mut enabled: Vec<Enabled>) -> Self {
+        enabled.sort_by(|one, other| one.key.cmp(&other.key));
+        self.enabled = enabled;
+        self
+    }
+
+    /// The enabled modules and apps, ordered by key.
+    #[must_use]
+    pub fn enabled(&self) -> &[Enabled] {
+        &self.enabled
+    }
+
+    /// Whether a module or app is enabled.
+    #[must_use]
+    pub fn is_enabled(&self, key: &str) -> bool {
+        self.enabled.binary_search_by(|enabled| enabled.key.as_str().cmp(key)).is_ok()
     }
 
     /// Whether a question names a feature unknown to its app: neither declared by the app nor its `<key>.access`. The

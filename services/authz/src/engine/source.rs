@@ -14,7 +14,7 @@ use sqlx::types::Json;
 
 use crate::engine::answers::Unanswered;
 use crate::engine::database::unanswered;
-use crate::engine::model::{Edition, Model};
+use crate::engine::model::{Edition, Enabled, Model};
 
 /// The model in use, shared by the engines of a process.
 #[derive(Debug, Default)]
@@ -31,9 +31,10 @@ pub(crate) struct ModelSource {
 #[derive(Debug, Deserialize)]
 struct Declared {
     key: String,
+    kind: String,
+    enabled: bool,
+    features: BTreeSet<String>,
     fragment: Value,
-    /// The feature keys that an app declares; absent for a module.
-    features: Option<BTreeSet<String>>,
 }
 
 impl Models {
@@ -62,6 +63,13 @@ impl Models {
     }
 }
 
+impl Declared {
+    fn enabled(&self) -> Enabled {
+        let Self { key, features, fragment, .. } = self;
+        Enabled { key: key.clone(), features: features.clone(), fragment: fragment.clone() }
+    }
+}
+
 /// The content of the catalog at one moment.
 struct Catalog {
     revision: i64,
@@ -74,8 +82,8 @@ async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
     let row = sqlx::query!(
         r#"SELECT revision, revision::text || ' ' || xmin::text AS "catalog!",
              date_part('epoch', pg_postmaster_start_time()) AS "started!",
-             (SELECT coalesce(jsonb_agg(jsonb_build_object('key', key, 'fragment', fragment,
-                'features', CASE WHEN kind = 'app' THEN features END)), '[]')
+             (SELECT coalesce(jsonb_agg(jsonb_build_object('key', key, 'kind', kind, 'enabled', enabled,
+                'features', features, 'fragment', fragment)), '[]')
                 FROM registry.module_facts WHERE installed) AS "declared!: Json<Vec<Declared>>"
            FROM registry.model_revision"#
     )
@@ -87,11 +95,12 @@ async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
 
 fn compile(revision: i64, declared: Vec<Declared>) -> Result<Model, Unanswered> {
     let managers = declared.iter().flat_map(managers_of).collect();
-    let features = |declared: &Declared| Some((declared.key.clone(), declared.features.clone()?));
-    let apps = declared.iter().filter_map(features).collect();
+    let apps = declared.iter().filter(|declared| declared.kind == "app");
+    let apps = apps.map(|app| (app.key.clone(), app.features.clone())).collect();
+    let enabled = declared.iter().filter(|declared| declared.enabled).map(Declared::enabled).collect();
     let parts = declared.into_iter().map(relations_of).collect::<Result<BTreeMap<_, _>, _>>()?;
     let model = Model::compile(revision, &base_model(), &parts).map_err(|error| unfit(error.to_string()))?;
-    Ok(model.managed_by(managers).with_apps(apps))
+    Ok(model.managed_by(managers).with_apps(apps).with_enabled(enabled))
 }
 
 /// The object types of a module and the relations that manage them. Apps declare relations only.

@@ -1,22 +1,29 @@
 //! Asks the engine for a summary: whether the subject passes the first steps, whether it is a superadmin, and which
-//! features and roles it has in which company. A summary is not a decision, so the companies may be read at different
-//! moments.
+//! features, roles and own tuples it has in which company. A summary is not a decision, so the companies may be read at
+//! different moments, each of them not before the request.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use contract::Subject;
 use contract::decision::{AccessRequest, Reason, SUPERADMIN, Scope};
 use contract::id::CompanyId;
+use hashbrown::HashSet;
 use serde::Serialize;
 use service::ApiError;
 
-use super::rules::{Feature, Rule};
+use super::catalogs::Catalogs;
+use super::rules::{Catalog, Rule};
 use crate::decision::{self, Undecided};
-use crate::engine::Engine;
-use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
+use crate::engine::facts::{Ask, Facts, Held, PlaceFacts, SubjectRef};
+use crate::engine::{Engine, Model, OwnTuple, Portion, Summarized};
 
 /// Companies per question.
 const AT_ONCE: usize = 16;
+
+/// Maximum number of a subject's direct tuples that a summary looks at, and so lists. This bounds the cost, however many
+/// there are and whatever company they belong to. Those on modules are few and come first.
+const MAX_TUPLES: usize = 10_000;
 
 /// One entry of `roleBindings`.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -27,60 +34,73 @@ pub(super) struct RoleBinding {
     company_id: Option<CompanyId>,
 }
 
-/// The features and roles of a subject.
-#[derive(Debug, Default)]
-pub(super) struct Holdings {
-    pub(super) features: BTreeSet<String>,
-    pub(super) bindings: Vec<RoleBinding>,
+/// The engine, and the catalogs of its models.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) engine: &'a dyn Engine,
+    pub(super) catalogs: &'a Catalogs,
 }
 
-/// Reads the holdings; `None` when the subject fails one of the first three steps, so that it may do nothing.
+/// The features, roles and own tuples of a subject, and the catalog that they were read by.
+#[derive(Debug)]
+pub(super) struct Holdings {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) features: BTreeSet<String>,
+    pub(super) bindings: Vec<RoleBinding>,
+    pub(super) tuples: Vec<OwnTuple>,
+    /// Whether `tuples` is complete.
+    pub(super) are_all: bool,
+}
+
+/// Reads the holdings; `None` when the subject fails one of the first three steps, so that it may do nothing. `companies`
+/// are in ascending order.
 pub(super) async fn read(
-    engine: &dyn Engine,
+    sources: Sources<'_>,
     subject: &Subject,
     companies: &[CompanyId],
-    features: &[Feature],
 ) -> Result<Option<Holdings>, ApiError> {
-    let request = decision::superadmin_request();
-    let facts = ask(engine, subject, &[], features, &request).await?;
-    let decided = decision::judge(subject, &request, &facts, &PlaceFacts::default())?;
-    let mut found = Holdings::default();
-    if decided.allowed {
-        found.add_superadmin(features);
-    } else if decided.reason != Reason::PlatformRoleRequired {
-        return Ok(None);
+    let mut portions = companies.chunks(AT_ONCE);
+    let first = portions.next().unwrap_or_default();
+    let Summarized { facts, tiers, objects, looked_at } = ask(sources, subject, first, companies).await?;
+    let Some(mut found) = Holdings::begin(sources, subject, &facts)? else { return Ok(None) };
+    let mut open = HashSet::new();
+    found.add(subject, first, &facts, tiers, &mut open)?;
+    for some in portions {
+        let Summarized { facts, tiers, .. } = ask(sources, subject, some, &[]).await?;
+        found.catalog = sources.catalogs.of(&facts.model);
+        found.add(subject, some, &facts, tiers, &mut open)?;
     }
-    for some in companies.chunks(AT_ONCE) {
-        let facts = ask(engine, subject, some, features, &request).await?;
-        for (company, place) in some.iter().zip(&facts.places) {
-            if decision::judge(subject, &membership(*company), &facts, place)?.allowed {
-                found.add_company(*company, features, &facts)?;
-            }
-        }
-    }
+    found.tuples.extend(objects.into_iter().filter(|tuple| open.contains(&tuple.company)));
+    found.are_all = looked_at <= MAX_TUPLES && found.tuples.len() <= MAX_TUPLES;
+    found.tuples.truncate(MAX_TUPLES);
     Ok(Some(found))
 }
 
 async fn ask(
-    engine: &dyn Engine,
+    sources: Sources<'_>,
     subject: &Subject,
     companies: &[CompanyId],
-    features: &[Feature],
-    request: &AccessRequest,
-) -> Result<Facts, ApiError> {
-    let mut asks: Vec<Ask> = Ask::platform_role(SUPERADMIN).into_iter().collect();
-    for company in companies {
-        let roles = ROLES.iter().map(|role| Ask::company_role(*company, role));
-        for ask in roles.chain(features.iter().filter_map(|feature| feature.ask(*company))) {
-            if !asks.contains(&ask) {
-                asks.push(ask);
-            }
-        }
-    }
-    let places = companies.iter().map(|company| Place { company: Some(*company), ..Place::default() });
-    let question = Question { subject: SubjectRef::user(subject.as_str()), places: places.collect(), asks };
-    let unread = |why| Undecided::at_once(&why, subject, request).into();
-    engine.read(&question).await.map_err(unread)
+    objects_of: &[CompanyId],
+) -> Result<Summarized, ApiError> {
+    let asks = |model: &Arc<Model>| asks(&sources.catalogs.of(model), companies);
+    let portion = Portion {
+        subject: SubjectRef::user(subject.as_str()),
+        companies,
+        asks: &asks,
+        objects_of,
+        most_objects: MAX_TUPLES + 1,
+    };
+    let unread = |why| Undecided::at_once(&why, subject, &decision::superadmin_request()).into();
+    sources.engine.summarize(&portion).await.map_err(unread)
+}
+
+fn asks(catalog: &Catalog, companies: &[CompanyId]) -> Vec<Ask> {
+    let of_company = |company: &CompanyId| {
+        let roles = ROLES.map(|role| Ask::company_role(*company, role));
+        let others: Vec<_> = catalog.asks(*company).filter(|ask| !roles.contains(ask)).collect();
+        roles.into_iter().chain(others)
+    };
+    Ask::platform_role(SUPERADMIN).into_iter().chain(companies.iter().flat_map(of_company)).collect()
 }
 
 const ROLES: [&str; 2] = ["admin", "member"];
@@ -97,24 +117,54 @@ fn membership(company: CompanyId) -> AccessRequest {
 }
 
 impl Holdings {
-    fn add_superadmin(&mut self, features: &[Feature]) {
+    /// What the subject has outside any company; `None` when it may do nothing.
+    fn begin(sources: Sources<'_>, subject: &Subject, facts: &Facts) -> Result<Option<Self>, ApiError> {
+        let decided =
+            decision::judge(subject, &decision::superadmin_request(), facts, &PlaceFacts::default())?;
+        if !decided.allowed && decided.reason != Reason::PlatformRoleRequired {
+            return Ok(None);
+        }
+        let catalog = sources.catalogs.of(&facts.model);
+        let (features, bindings, tuples) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let mut found = Self { catalog, features, bindings, tuples, are_all: true };
+        if decided.allowed {
+            found.add_superadmin();
+        }
+        Ok(Some(found))
+    }
+
+    fn add_superadmin(&mut self) {
         self.bindings.push(RoleBinding { scope: Scope::Global, role: SUPERADMIN, company_id: None });
-        let own = features.iter().filter(|feature| feature.rule == Rule::Superadmin);
+        let own = self.catalog.features.iter().filter(|feature| feature.rule == Rule::Superadmin);
         self.features.extend(own.map(|feature| feature.key.clone()));
     }
 
-    fn add_company(
+    /// Adds what the subject has in those of the companies that are open to it, and collects those.
+    fn add(
         &mut self,
-        company: CompanyId,
-        features: &[Feature],
+        subject: &Subject,
+        companies: &[CompanyId],
         facts: &Facts,
+        tiers: Vec<OwnTuple>,
+        open: &mut HashSet<CompanyId>,
     ) -> Result<(), ApiError> {
+        for (company, place) in companies.iter().zip(&facts.places) {
+            if decision::judge(subject, &membership(*company), facts, place)?.allowed {
+                self.add_company(*company, facts)?;
+                open.insert(*company);
+            }
+        }
+        self.tuples.extend(tiers.into_iter().filter(|tuple| open.contains(&tuple.company)));
+        Ok(())
+    }
+
+    fn add_company(&mut self, company: CompanyId, facts: &Facts) -> Result<(), ApiError> {
         for role in ROLES {
             if holds(facts, &Ask::company_role(company, role))? {
                 self.bindings.push(RoleBinding { scope: Scope::Company, role, company_id: Some(company) });
             }
         }
-        for feature in features.iter().filter(|feature| feature.rule != Rule::Superadmin) {
+        for feature in self.catalog.features.iter().filter(|feature| feature.rule != Rule::Superadmin) {
             if feature.ask(company).map_or(Ok(true), |ask| holds(facts, &ask))? {
                 self.features.insert(feature.key.clone());
             }

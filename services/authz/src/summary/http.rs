@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use axum::Extension;
 use axum::extract::State;
 use contract::Subject;
 use contract::id::CompanyId;
 use serde::Serialize;
 use service::{ApiError, Caller, Data, Query};
 
-use super::holdings::{self, RoleBinding};
-use super::rules::{self, FieldPolicy, ObjectAccess, RowScope};
+use super::catalogs::Catalogs;
+use super::holdings::{self, Holdings, RoleBinding, Sources};
+use super::rules::{FieldPolicy, ObjectAccess, RowScope, object_access};
 use super::store;
 use crate::App;
 
@@ -37,6 +39,7 @@ pub struct Summary {
 /// Returns what the bearer may do, as empty lists if it may do nothing.
 pub async fn summary(
     State(app): State<App>,
+    Extension(catalogs): Extension<Catalogs>,
     caller: Caller,
     query: Query,
 ) -> Result<Data<Summary>, ApiError> {
@@ -46,16 +49,21 @@ pub async fn summary(
     }
     let mut summary = empty(caller.subject, company);
     let _read = app.core.read_limit.enter(&summary.subject_id).await?;
-    let rows = store::read(&app.lists, &summary.subject_id, company).await?;
-    let features = rules::features(&rows.modules);
-    let found = holdings::read(&*app.engine, &summary.subject_id, &rows.companies, &features).await?;
-    let Some(found) = found else { return Ok(Data(summary)) };
-    summary.feature_keys = found.features;
-    summary.role_bindings = found.bindings;
-    summary.object_access_truncated = !rows.are_all;
-    summary.object_access = rules::object_access(rows.tuples);
-    summary.row_scopes = rules::row_scopes(&rows.modules);
-    summary.field_policies = rules::field_policies(&rows.modules);
+    let companies = match company {
+        Some(company) => vec![company],
+        None => store::companies(&app.lists, &summary.subject_id).await?,
+    };
+    let sources = Sources { engine: &*app.engine, catalogs: &catalogs };
+    let found = holdings::read(sources, &summary.subject_id, &companies).await?;
+    let Some(Holdings { catalog, features, bindings, tuples, are_all }) = found else {
+        return Ok(Data(summary));
+    };
+    summary.feature_keys = features;
+    summary.role_bindings = bindings;
+    summary.object_access_truncated = !are_all;
+    summary.object_access = object_access(tuples);
+    summary.row_scopes.clone_from(&catalog.row_scopes);
+    summary.field_policies.clone_from(&catalog.field_policies);
     Ok(Data(summary))
 }
 

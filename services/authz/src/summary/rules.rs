@@ -7,8 +7,37 @@ use contract::id::CompanyId;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::store::{Held, Module};
 use crate::engine::facts::Ask;
+use crate::engine::{Enabled, OwnTuple};
+
+/// What the enabled modules and apps declare.
+#[derive(Debug)]
+pub(super) struct Catalog {
+    pub(super) features: Vec<Feature>,
+    pub(super) row_scopes: Vec<RowScope>,
+    pub(super) field_policies: Vec<FieldPolicy>,
+    /// One feature for each relation that some feature requires.
+    asked: Vec<Feature>,
+}
+
+impl Catalog {
+    /// Collects the declarations.
+    pub(super) fn of(enabled: &[Enabled]) -> Self {
+        let features = features(enabled);
+        let mut asked: Vec<Feature> = Vec::new();
+        for feature in features.iter().filter(|feature| matches!(feature.rule, Rule::Relation { .. })) {
+            if !asked.iter().any(|known| known.asks_as(feature)) {
+                asked.push(feature.clone());
+            }
+        }
+        Self { features, row_scopes: row_scopes(enabled), field_policies: field_policies(enabled), asked }
+    }
+
+    /// The relations that features require in one company, each once.
+    pub(super) fn asks(&self, company: CompanyId) -> impl Iterator<Item = Ask> {
+        self.asked.iter().filter_map(move |feature| feature.ask(company))
+    }
+}
 
 /// Who has a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +53,18 @@ pub(super) enum Rule {
 /// A feature of one module.
 #[derive(Clone, Debug)]
 pub(super) struct Feature {
-    pub(super) module: String,
+    module: String,
     pub(super) key: String,
     pub(super) rule: Rule,
 }
 
 impl Feature {
+    /// Whether both require the same relation on the same object.
+    fn asks_as(&self, other: &Self) -> bool {
+        let is_of_module = matches!(self.rule, Rule::Relation { on_company: false, .. });
+        self.rule == other.rule && (!is_of_module || self.module == other.module)
+    }
+
     /// The relation that the rule requires in one company.
     pub(super) fn ask(&self, company: CompanyId) -> Option<Ask> {
         match &self.rule {
@@ -43,8 +78,8 @@ impl Feature {
 }
 
 /// All declared features, and the access feature of each module.
-pub(super) fn features(modules: &[Module]) -> Vec<Feature> {
-    let of_module = |module: &Module| -> Vec<Feature> {
+fn features(modules: &[Enabled]) -> Vec<Feature> {
+    let of_module = |module: &Enabled| -> Vec<Feature> {
         let feature = |key: &String, rule| Feature { module: module.key.clone(), key: key.clone(), rule };
         let declared = module.features.iter().map(|key| feature(key, rule(&module.fragment, key)));
         declared.chain([feature(&access_feature(&module.key), Rule::Member)]).collect()
@@ -70,7 +105,7 @@ fn entries<'a>(fragment: &'a Value, section: &str) -> impl Iterator<Item = &'a V
 }
 
 /// One entry of `rowScopes`.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RowScope {
     module_key: String,
@@ -79,7 +114,7 @@ pub(super) struct RowScope {
 }
 
 /// One entry of `fieldPolicies`.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FieldPolicy {
     module_key: String,
@@ -88,8 +123,8 @@ pub(super) struct FieldPolicy {
 }
 
 /// The row scopes of the fragments.
-pub(super) fn row_scopes(modules: &[Module]) -> Vec<RowScope> {
-    let of_module = |module: &Module| -> Vec<RowScope> {
+fn row_scopes(modules: &[Enabled]) -> Vec<RowScope> {
+    let of_module = |module: &Enabled| -> Vec<RowScope> {
         let scope = |entry: &Value| RowScope {
             module_key: module.key.clone(),
             entity_type: entry["entityType"].clone(),
@@ -101,8 +136,8 @@ pub(super) fn row_scopes(modules: &[Module]) -> Vec<RowScope> {
 }
 
 /// The field sets of the fragments; an entry without `fieldSet` is the field set itself.
-pub(super) fn field_policies(modules: &[Module]) -> Vec<FieldPolicy> {
-    let of_module = |module: &Module| -> Vec<FieldPolicy> {
+fn field_policies(modules: &[Enabled]) -> Vec<FieldPolicy> {
+    let of_module = |module: &Enabled| -> Vec<FieldPolicy> {
         let policy = |entry: &Value| FieldPolicy {
             module_key: module.key.clone(),
             field_set: entry.get("fieldSet").unwrap_or(entry).clone(),
@@ -122,15 +157,18 @@ pub(super) struct ObjectAccess {
     relations: Vec<String>,
 }
 
-/// Groups tuples, which are ordered by object, into one entry per object.
-pub(super) fn object_access(tuples: Vec<Held>) -> Vec<ObjectAccess> {
+/// Groups tuples into one entry per object: modules first, then by type and id.
+pub(super) fn object_access(mut tuples: Vec<OwnTuple>) -> Vec<ObjectAccess> {
+    let is_object = |tuple: &OwnTuple| tuple.object.kind != "company_module";
+    tuples.sort_unstable_by(|one, other| {
+        let key = |tuple| (is_object(tuple), &tuple.object.kind, &tuple.object.id, &tuple.relation);
+        key(one).cmp(&key(other))
+    });
     let mut objects: Vec<ObjectAccess> = Vec::new();
-    for Held { object_type, object_id, relation } in tuples {
+    for OwnTuple { object: ObjectRef { kind, id }, relation, .. } in tuples {
         match objects.last_mut() {
-            Some(last) if last.object_type == object_type && last.object_id == object_id => {
-                last.relations.push(relation);
-            }
-            _ => objects.push(ObjectAccess { object_type, object_id, relations: vec![relation] }),
+            Some(last) if last.object_type == kind && last.object_id == id => last.relations.push(relation),
+            _ => objects.push(ObjectAccess { object_type: kind, object_id: id, relations: vec![relation] }),
         }
     }
     objects

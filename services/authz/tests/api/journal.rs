@@ -1,8 +1,8 @@
 //! Checks read-your-writes and torn states with a journal: writers change grants, memberships and accounts in other
-//! services' tables, readers ask two authz services on that database. Each answer must be right for a state between the
-//! last one acknowledged before the question was sent and the last one begun before the answer came. Many tuples are
-//! imported meanwhile. The tests run for seconds; `AUTHZ_JOURNAL_SECONDS` makes them longer, `AUTHZ_JOURNAL_IMPORT` is the
-//! number of tuples.
+//! services' tables, readers ask two authz services on that database for decisions and summaries in turn. Each answer
+//! must be right for a state between the last one acknowledged before the question was sent and the last one begun
+//! before the answer came. Many tuples are imported meanwhile. The tests run for seconds; `AUTHZ_JOURNAL_SECONDS` makes
+//! them longer, `AUTHZ_JOURNAL_IMPORT` is the number of tuples.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -85,6 +85,26 @@ fn question(company: CompanyId) -> Value {
     )
 }
 
+/// What the summary of a subject is in the state that has this answer to the question.
+fn in_summary(reason: &'static str) -> &'static str {
+    match reason {
+        "ALLOWED" | "ENGINE_DENIED" => reason,
+        _ => "NOTHING",
+    }
+}
+
+/// Features come with the membership, and deal 1 is listed for who was granted it.
+fn told_by_summary(summary: &Value) -> &'static str {
+    let has_features = !summary["featureKeys"].as_array().expect("a list").is_empty();
+    let objects = summary["objectAccess"].as_array().expect("a list");
+    match (has_features, objects.iter().any(|one| one["objectId"] == "1")) {
+        (true, true) => "ALLOWED",
+        (true, false) => "ENGINE_DENIED",
+        (false, false) => "NOTHING",
+        (false, true) => "an object without a feature",
+    }
+}
+
 /// Two services on one database; the subjects may view deal 1.
 async fn world(subjects: &[&str]) -> (Arc<[App; 2]>, Rows, CompanyId) {
     let (one, rows, company) = with_crm(subjects).await;
@@ -123,19 +143,32 @@ async fn no_answer_is_staler_than_what_was_acknowledged() {
             let own = reader % WRITERS;
             let (subject, app) = (subjects[own], &apps[reader / WRITERS]);
             let steps = steps(subject, company);
+            let summary = format!("/internal/authz/effective-access/summary?companyId={company}");
             while !stop.load(Ordering::SeqCst) {
+                let is_summary = answers % 2 == 1;
                 let first = journals[own].acknowledged.load(Ordering::SeqCst);
-                let reply = app.can(subject, question(company)).await;
+                let reply = if is_summary {
+                    app.ask("GET", &summary, subject, None).await
+                } else {
+                    app.can(subject, question(company)).await
+                };
                 let last = journals[own].begun.load(Ordering::SeqCst);
                 if reply.status == 503 {
                     unavailable += 1;
                     continue;
                 }
-                let said = reply.data()["reason"].as_str().expect("a reason").to_owned();
+                let said = if is_summary {
+                    told_by_summary(reply.data()).to_owned()
+                } else {
+                    reply.data()["reason"].as_str().expect("a reason").to_owned()
+                };
+                let right = |state| {
+                    if is_summary { in_summary(expected(&steps, state)) } else { expected(&steps, state) }
+                };
                 answers += 1;
                 longest = longest.max(decided.elapsed());
                 decided = Instant::now();
-                if !(first..=last).any(|state| expected(&steps, state) == said) {
+                if !(first..=last).any(|state| right(state) == said) {
                     stale.push(format!("{subject}: {said} between states {first} and {last}"));
                 }
             }

@@ -1,9 +1,13 @@
 //! The summary: features by their rules, role bindings, direct tuples, the fragments' entries; for the bearer only.
 
+use std::sync::Arc;
+
+use authz::engine::{DEFAULT_BUDGET, Engine, Model, Portion};
+use authz::facts::SubjectRef;
 use contract::id::CompanyId;
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, engine};
 use crate::can::crm;
 
 const SUMMARY: &str = "/internal/authz/effective-access/summary";
@@ -166,6 +170,63 @@ async fn objects_are_those_of_companies_and_modules_that_are_open_to_the_subject
         app.rows().catalog_changed().await;
         assert_eq!(of().await, (left, Vec::new()), "{module} is disabled");
     }
+}
+
+fn tuples(told: &Value) -> Vec<String> {
+    let of_object = |one: &Value| {
+        let [object_type, id] = ["objectType", "objectId"].map(|name| one[name].as_str().expect("a text"));
+        let relations = one["relations"].as_array().expect("a list").iter();
+        relations
+            .map(|relation| format!("{object_type}:{id}#{}", relation.as_str().expect("a text")))
+            .collect()
+    };
+    told["objectAccess"].as_array().expect("a list").iter().flat_map::<Vec<_>, _>(of_object).collect()
+}
+
+/// Memory reads own tuples; SQL reads them while there is no memory.
+#[tokio::test]
+async fn both_engines_read_the_same_own_tuples() {
+    let (app, first, second) = world().await;
+    let rows = app.rows();
+    let closed = rows.company().await;
+    for tuple in [
+        "crm_deal:none#viewer@user:alice",
+        "crm_deal:closed#viewer@user:alice",
+        &format!("crm_deal:closed#company_module@company_module:{closed}/crm"),
+        "crm_deal:two#viewer@user:alice",
+        &format!("crm_deal:two#company_module@company_module:{first}/crm"),
+        &format!("crm_deal:two#company_module@company_module:{second}/crm"),
+        "crm_deal:unknown#viewer@user:alice",
+        &format!("crm_deal:unknown#company_module@company_module:{first}/unknown"),
+        &format!("company_module:{second}/unknown#admin@user:alice"),
+        &format!("company_module:{closed}/desk#admin@user:alice"),
+    ] {
+        rows.tuple(tuple, "grant").await;
+    }
+    crate::restore::until_loaded(&app).await;
+    let by_memory = tuples(&summary(&app, "alice", "").await);
+    assert_eq!(by_memory.len(), 5, "{by_memory:?}");
+    let mut companies = [first, second];
+    companies.sort_unstable();
+    let asks = |_: &Arc<Model>| Vec::new();
+    let portion = |most_objects| Portion {
+        subject: SubjectRef::user("alice"),
+        companies: &companies,
+        asks: &asks,
+        objects_of: &companies,
+        most_objects,
+    };
+    let by_sql = engine(&app.database, DEFAULT_BUDGET);
+    let read = by_sql.summarize(&portion(100)).await.expect("a summary");
+    let mut found: Vec<_> = [read.tiers, read.objects].concat();
+    found.sort_by_key(|own| {
+        (own.object.kind != "company_module", own.object.id.clone(), own.relation.clone())
+    });
+    let found: Vec<_> = found.into_iter().map(|own| format!("{}#{}", own.object, own.relation)).collect();
+    assert_eq!(found, by_memory);
+    assert_eq!(read.looked_at, 8);
+    let read = by_sql.summarize(&portion(3)).await.expect("a summary");
+    assert_eq!(read.looked_at, 3);
 }
 
 /// A summary looks at a limited number of tuples on objects, whatever company they belong to, but always lists tiers.

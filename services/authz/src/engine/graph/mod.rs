@@ -7,6 +7,7 @@ pub(crate) mod fixed;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod names;
+pub(crate) mod own;
 pub(crate) mod reach;
 pub(crate) mod rules;
 pub(crate) mod search;

@@ -9,12 +9,15 @@ mod sample;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contract::id::CompanyId;
 use service::config::DatabaseConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Shown, Unanswered};
-use crate::engine::facts::{Ask, Facts, Path, Question};
+use crate::engine::answers::{
+    Engine, Explained, Listed, Listing, Portion, Reading, Shown, Summarized, Unanswered,
+};
+use crate::engine::facts::{Ask, Facts, Path, Place, Question};
 use crate::engine::feed::meter::FeedMeter;
 use crate::engine::feed::read_index::ReadIndex;
 use crate::engine::feed::rounds::{self, Batcher, Lost, Waiting};
@@ -22,7 +25,7 @@ use crate::engine::feed::wanted::{Moment, Wanted, locate_all};
 use crate::engine::graph::View;
 use crate::engine::graph::load::{Loaded, load};
 use crate::engine::graph::search::{Found, Progress, Search, states};
-use crate::engine::graph::{list, tree};
+use crate::engine::graph::{list, own, tree};
 use crate::engine::sql::SqlEngine;
 use sample::Sampler;
 
@@ -37,7 +40,9 @@ const EDGES_AT_A_TIME: usize = 4_096;
 /// limit.
 const LARGE_SEARCHES: usize = 4;
 const LARGE_READS: usize = 2;
-/// How long a list or a tree waits for a permit.
+/// Own tuples that a summary reads without a permit.
+const FEW_TUPLES: usize = 1_000;
+/// How long a list, a tree or a long summary waits for a permit.
 const READ_PATIENCE: Duration = Duration::from_secs(3);
 /// Interval at which the change log is read without questions, so that no decision has much to catch up on.
 const IDLE_READ: Duration = Duration::from_secs(1);
@@ -191,6 +196,34 @@ impl MemoryEngine {
             listed.ok().flatten().ok_or_else(|| Lost::Round(too_long("list")))?;
         Ok(Listed { facts, ids, total })
     }
+
+    async fn summarized(&self, view: Arc<View>, portion: &Portion<'_>) -> Result<Summarized, Lost> {
+        let place = |company: &CompanyId| Place { company: Some(*company), ..Place::default() };
+        let places = portion.companies.iter().map(place).collect();
+        let mut question = Question { subject: portion.subject.clone(), places, asks: Vec::new() };
+        let (mut facts, moment) = self.moment(view, &question).await?;
+        question.asks = (portion.asks)(&moment.view.rules.model);
+        let found = self.search(&moment.view, &question).await;
+        add(&mut facts, &question, found);
+        let own::Own { tiers, objects, looked_at } = self.own(&moment, portion).await?;
+        Ok(Summarized { facts, tiers, objects, looked_at })
+    }
+
+    async fn own(&self, moment: &Moment, portion: &Portion<'_>) -> Result<own::Own, Lost> {
+        let graph = &moment.view.graph;
+        let Some(subject) = own::node(graph, &portion.subject) else { return Ok(own::Own::default()) };
+        let wanted = own::Wanted::of(portion);
+        if portion.objects_of.is_empty() || own::count(graph, subject) <= FEW_TUPLES {
+            return Ok(own::read(&moment.view, subject, &wanted));
+        }
+        let (permit, view) = (self.read_permit().await?, Arc::clone(&moment.view));
+        let read = move || {
+            let own = own::read(&view, subject, &wanted);
+            drop(permit);
+            own
+        };
+        tokio::task::spawn_blocking(read).await.map_err(|_| Lost::Round(too_long("summary")))
+    }
 }
 
 fn add(facts: &mut Facts, question: &Question, found: Vec<Found>) {
@@ -224,6 +257,16 @@ impl Engine for MemoryEngine {
             match Self::list(self, view, question, listing).await {
                 Err(lost) if lost.ends_rounds() => Engine::list(&*self.sql, question, listing).await,
                 listed => listed.map_err(Lost::why),
+            }
+        })
+    }
+
+    fn summarize<'a>(&'a self, portion: &'a Portion<'a>) -> Reading<'a, Summarized> {
+        Box::pin(async move {
+            let Some(view) = self.loaded() else { return self.sql.summarize(portion).await };
+            match self.summarized(view, portion).await {
+                Err(lost) if lost.ends_rounds() => self.sql.summarize(portion).await,
+                summarized => summarized.map_err(Lost::why),
             }
         })
     }

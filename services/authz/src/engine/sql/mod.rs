@@ -3,6 +3,7 @@
 //! whose edition the statement itself checks. It is therefore always exact and is the reference for other engines.
 
 mod lists;
+mod summaries;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,9 @@ use service::config::DatabaseConfig;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, PgPool};
 
-use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Shown, Unanswered};
+use crate::engine::answers::{
+    Engine, Explained, Listed, Listing, Portion, Reading, Shown, Summarized, Unanswered,
+};
 use crate::engine::database::{SETTINGS, unanswered};
 use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectFacts, SubjectRef};
 use crate::engine::model::{Edition, Model};
@@ -120,6 +123,10 @@ impl Engine for SqlEngine {
 
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed> {
         Box::pin(in_time(self.list_now(question, listing)))
+    }
+
+    fn summarize<'a>(&'a self, portion: &'a Portion<'a>) -> Reading<'a, Summarized> {
+        Box::pin(in_time(self.summarize_now(portion)))
     }
 
     /// Refuses: a tree needs the graph, which this engine does not have.

@@ -1,0 +1,129 @@
+//! A subject's own tuples: those whose subject is the subject itself, whatever follows from them.
+
+use contract::decision::ObjectRef;
+use contract::fragment::is_base_type;
+use contract::id::CompanyId;
+use hashbrown::HashMap;
+
+use crate::engine::answers::{OwnTuple, Portion};
+use crate::engine::facts::{SubjectRef, company_module};
+use crate::engine::graph::names::Node;
+use crate::engine::graph::words::Word;
+use crate::engine::graph::{Edge, Graph, View, Way};
+
+/// Type of the objects that stand for one module in one company.
+const MODULE: &str = "company_module";
+
+/// Which own tuples to read.
+pub(crate) struct Wanted {
+    companies: Vec<CompanyId>,
+    objects_of: Vec<CompanyId>,
+    most_objects: usize,
+}
+
+/// The tuples; the fields are those of [`Summarized`](crate::engine::Summarized).
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) tiers: Vec<OwnTuple>,
+    pub(crate) objects: Vec<OwnTuple>,
+    pub(crate) looked_at: usize,
+}
+
+impl Wanted {
+    /// What a portion of a summary wants.
+    pub(crate) fn of(portion: &Portion<'_>) -> Self {
+        Self {
+            companies: portion.companies.to_vec(),
+            objects_of: portion.objects_of.to_vec(),
+            most_objects: portion.most_objects,
+        }
+    }
+}
+
+/// The subject's node; `None` when no tuple names the subject.
+pub(crate) fn node(graph: &Graph, subject: &SubjectRef) -> Option<Node> {
+    graph.node(&subject.kind, &subject.id)
+}
+
+/// Number of edges that [`read`] looks at for objects.
+pub(crate) fn count(graph: &Graph, subject: Node) -> usize {
+    graph.degree(Way::Reverse, subject, Word::NONE, Word::FIRST..=Word::LAST)
+}
+
+/// Reads the own tuples of a subject.
+pub(crate) fn read(view: &View, subject: Node, wanted: &Wanted) -> Own {
+    let tiers = tiers(view, subject, &wanted.companies);
+    if wanted.objects_of.is_empty() {
+        return Own { tiers, ..Own::default() };
+    }
+    let edges = of_objects(&view.graph, subject, wanted.most_objects);
+    Own { tiers, objects: objects(view, &edges, &wanted.objects_of), looked_at: edges.len() }
+}
+
+/// The tuples on enabled modules in these companies. A subject may have very many edges and a company few modules, so each
+/// tuple is looked up.
+fn tiers(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
+    let View { graph, rules } = view;
+    let relations = rules.model.relations(MODULE);
+    let words: Vec<_> =
+        relations.iter().filter_map(|relation| Some((graph.words.find(relation)?, *relation))).collect();
+    let mut tiers = Vec::new();
+    for (company, module) in companies
+        .iter()
+        .flat_map(|company| rules.model.enabled().iter().map(move |module| (*company, module.key.as_str())))
+    {
+        let object = ObjectRef::company_module(company, module);
+        let Some(node) = graph.node(&object.kind, &object.id) else { continue };
+        for (word, relation) in &words {
+            if graph.contains(node, Edge { near: *word, far: Word::NONE, node: subject }) {
+                let (object, relation) = (object.clone(), (*relation).to_owned());
+                tiers.push(OwnTuple { company, object, relation });
+            }
+        }
+    }
+    tiers
+}
+
+/// The edges to objects of modules, at most `most`.
+fn of_objects(graph: &Graph, subject: Node, most: usize) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    graph.each(Way::Reverse, subject, Word::NONE, Word::FIRST..=Word::LAST, |edge| {
+        if edges.len() < most && !is_base_type(graph.words.text(graph.names.kind(edge.node))) {
+            edges.push(edge);
+        }
+    });
+    edges
+}
+
+/// The tuples whose object has its only anchor at an enabled module in one of these companies.
+fn objects(view: &View, edges: &[Edge], companies: &[CompanyId]) -> Vec<OwnTuple> {
+    let View { graph, rules } = view;
+    let Some(word) = graph.words.find(MODULE) else { return Vec::new() };
+    let mut known: HashMap<Node, Option<CompanyId>> = HashMap::new();
+    let company_of = |anchor: Node| {
+        let id = graph.names.id(anchor);
+        let (company, module) = company_module(&id)?;
+        (companies.binary_search(&company).is_ok() && rules.model.is_enabled(module)).then_some(company)
+    };
+    let mut tuples = Vec::new();
+    for edge in edges {
+        let Some(anchor) = only_anchor(graph, word, edge.node) else { continue };
+        let Some(company) = *known.entry(anchor).or_insert_with(|| company_of(anchor)) else { continue };
+        let kind = graph.words.text(graph.names.kind(edge.node)).to_owned();
+        let object = ObjectRef { kind, id: graph.names.id(edge.node) };
+        tuples.push(OwnTuple { company, object, relation: graph.words.text(edge.far).to_owned() });
+    }
+    tuples
+}
+
+/// The anchor of an object that has exactly one.
+fn only_anchor(graph: &Graph, word: Word, object: Node) -> Option<Node> {
+    let (mut first, mut count) = (None, 0_u32);
+    graph.each(Way::Forward, object, word, Word::NONE..=Word::NONE, |edge| {
+        if graph.names.kind(edge.node) == word {
+            first = first.or(Some(edge.node));
+            count = count.saturating_add(1);
+        }
+    });
+    first.filter(|_| count == 1)
+}
