@@ -6,7 +6,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "loadtests/growth"), str(ROOT / "tests")]
+import fill  # noqa: E402
 import running  # noqa: E402
 
 # CPU µs per request of gateway, services and PostgreSQL together: HTTP/1.1, sixteen clients, the demo company.
@@ -162,6 +164,29 @@ def grow(scene, companies, apps):
                     "features": features, "authzFragment": relations}
         scene.ask("POST", "/api/platform/admin/apps", manifest)
         scene.ask("POST", f"/api/platform/admin/modules/{key}/enable")
+
+
+# The first app's rows with another key, from number {first} on.
+APPS = """
+    INSERT INTO registry.modules SELECT made.* FROM registry.modules m, generate_series({first}, {last}) n,
+      jsonb_populate_record(NULL::registry.modules, replace(to_jsonb(m)::text, 'load0', 'load' || n)::jsonb
+        || jsonb_build_object('service_subject', 'backend-of-load' || n)) made WHERE m.key = 'load0';
+    INSERT INTO registry.feature_keys(feature_key, key)
+      SELECT replace(feature_key, 'load0', 'load' || n), 'load' || n FROM registry.feature_keys, generate_series({first}, {last}) n
+       WHERE key = 'load0';
+    INSERT INTO registry.object_types(object_type, key)
+      SELECT replace(object_type, 'load0', 'load' || n), 'load' || n FROM registry.object_types, generate_series({first}, {last}) n
+       WHERE key = 'load0';
+    UPDATE registry.model_revision SET revision = revision + 1;
+"""
+
+
+def fill_up(scene, members, tuples, apps, apps_before):
+    """Adds members to the demo company, tuples, and further apps, and starts the platform again."""
+    fill.fill(scene.platform, "members", scene.company, 1, members)
+    fill.fill(scene.platform, "tuples", scene.company, 1, tuples)
+    scene.platform.sql(fill.QUIET + APPS.format(first=apps_before, last=apps - 1) + fill.KEPT)
+    fill.restart(scene.platform)
 
 
 def payload(row):
