@@ -113,6 +113,61 @@ async fn world(subjects: &[&str]) -> (Arc<[App; 2]>, Rows, CompanyId) {
     (Arc::new([one, two]), rows, company)
 }
 
+/// Asks about one writer's subject.
+struct Reader<'a> {
+    app: &'a App,
+    subject: &'static str,
+    company: CompanyId,
+    journal: &'a Journal,
+}
+
+impl Reader<'_> {
+    /// Asks until the stop. Returns the answers, the questions without one, what was stale, and the longest time without an
+    /// answer.
+    async fn read(&self, stop: &AtomicBool) -> (u64, u64, Vec<String>, Duration) {
+        let (mut answers, mut unavailable, mut stale) = (0_u64, 0_u64, Vec::new());
+        let (mut answered, mut longest) = (Instant::now(), Duration::ZERO);
+        let steps = steps(self.subject, self.company);
+        while !stop.load(Ordering::SeqCst) {
+            let is_summary = answers % 2 == 1;
+            let first = self.journal.acknowledged.load(Ordering::SeqCst);
+            let said = self.ask(is_summary).await;
+            let last = self.journal.begun.load(Ordering::SeqCst);
+            let Some(said) = said else {
+                unavailable += 1;
+                continue;
+            };
+            answers += 1;
+            longest = longest.max(answered.elapsed());
+            answered = Instant::now();
+            let right = |state| {
+                let reason = expected(&steps, state);
+                if is_summary { in_summary(reason) } else { reason }
+            };
+            if !(first..=last).any(|state| right(state) == said) {
+                let subject = self.subject;
+                stale.push(format!(
+                    "{subject}: {said} between states {first} and {last}, summary: {is_summary}"
+                ));
+            }
+        }
+        (answers, unavailable, stale, longest)
+    }
+
+    /// `None` when nobody can answer now.
+    async fn ask(&self, is_summary: bool) -> Option<String> {
+        let Self { app, subject, company, .. } = self;
+        if !is_summary {
+            let reply = app.can(subject, question(*company)).await;
+            return (reply.status != 503)
+                .then(|| reply.data()["reason"].as_str().expect("a reason").to_owned());
+        }
+        let path = format!("/internal/authz/effective-access/summary?companyId={company}");
+        let reply = app.ask("GET", &path, subject, None).await;
+        (reply.status != 503).then(|| told_by_summary(reply.data()).to_owned())
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_staler_than_what_was_acknowledged() {
     let subjects = ["w0", "w1", "w2", "w3"];
@@ -137,42 +192,15 @@ async fn no_answer_is_staler_than_what_was_acknowledged() {
     let mut readers = Vec::new();
     for reader in 0..READERS {
         let (apps, journals, stop) = (Arc::clone(&apps), Arc::clone(&journals), Arc::clone(&stop));
+        let own = reader % WRITERS;
         readers.push(tokio::spawn(async move {
-            let (mut answers, mut unavailable, mut stale) = (0_u64, 0_u64, Vec::new());
-            let (mut decided, mut longest) = (Instant::now(), Duration::ZERO);
-            let own = reader % WRITERS;
-            let (subject, app) = (subjects[own], &apps[reader / WRITERS]);
-            let steps = steps(subject, company);
-            let summary = format!("/internal/authz/effective-access/summary?companyId={company}");
-            while !stop.load(Ordering::SeqCst) {
-                let is_summary = answers % 2 == 1;
-                let first = journals[own].acknowledged.load(Ordering::SeqCst);
-                let reply = if is_summary {
-                    app.ask("GET", &summary, subject, None).await
-                } else {
-                    app.can(subject, question(company)).await
-                };
-                let last = journals[own].begun.load(Ordering::SeqCst);
-                if reply.status == 503 {
-                    unavailable += 1;
-                    continue;
-                }
-                let said = if is_summary {
-                    told_by_summary(reply.data()).to_owned()
-                } else {
-                    reply.data()["reason"].as_str().expect("a reason").to_owned()
-                };
-                let right = |state| {
-                    if is_summary { in_summary(expected(&steps, state)) } else { expected(&steps, state) }
-                };
-                answers += 1;
-                longest = longest.max(decided.elapsed());
-                decided = Instant::now();
-                if !(first..=last).any(|state| right(state) == said) {
-                    stale.push(format!("{subject}: {said} between states {first} and {last}"));
-                }
-            }
-            (answers, unavailable, stale, longest)
+            let reader = Reader {
+                app: &apps[reader / WRITERS],
+                subject: subjects[own],
+                company,
+                journal: &journals[own],
+            };
+            reader.read(&stop).await
         }));
     }
     let imported = number("AUTHZ_JOURNAL_IMPORT", 10_000);
