@@ -161,6 +161,9 @@ pub trait Engine: Send + Sync {
     /// Reads a portion of a summary.
     fn summarize<'a>(&'a self, portion: &'a Portion<'a>) -> Reading<'a, Summarized>;
 
+    /// Reads a portion of a summary if that costs little more than a decision; `None` when it would cost more.
+    fn summarize_cheaply<'a>(&'a self, portion: &'a Portion<'a>) -> Reading<'a, Option<Summarized>>;
+
     /// Reads the facts, including the requested relations, and why one relation is or is not held.
     fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask, shown: Shown) -> Reading<'a, Explained>;
 }

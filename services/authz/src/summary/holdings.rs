@@ -16,7 +16,7 @@ use super::catalogs::Catalogs;
 use super::rules::{Catalog, Rule};
 use crate::decision::{self, Undecided};
 use crate::engine::facts::{Ask, Facts, Held, PlaceFacts, SubjectRef};
-use crate::engine::{Engine, Model, OwnTuple, Portion, Summarized};
+use crate::engine::{Engine, Model, OwnTuple, Portion, Summarized, Unanswered};
 
 /// Companies per question.
 const AT_ONCE: usize = 16;
@@ -52,16 +52,32 @@ pub(super) struct Holdings {
     pub(super) are_all: bool,
 }
 
+/// Reads the only portion of a company's summary if that costs little more than a decision.
+pub(super) async fn read_cheaply(
+    sources: Sources<'_>,
+    subject: &Subject,
+    company: CompanyId,
+) -> Result<Option<Summarized>, ApiError> {
+    let companies = [company];
+    let asks = |model: &Arc<Model>| asks(&sources.catalogs.of(model), &companies);
+    let portion = portion(subject, &companies, &companies, &asks);
+    sources.engine.summarize_cheaply(&portion).await.map_err(|why| unread(&why, subject))
+}
+
 /// Reads the holdings; `None` when the subject fails one of the first three steps, so that it may do nothing. `companies`
-/// are in ascending order.
+/// are in ascending order. `portion` is the first portion if it was read already.
 pub(super) async fn read(
     sources: Sources<'_>,
     subject: &Subject,
     companies: &[CompanyId],
+    portion: Option<Summarized>,
 ) -> Result<Option<Holdings>, ApiError> {
     let mut portions = companies.chunks(AT_ONCE);
     let first = portions.next().unwrap_or_default();
-    let Summarized { facts, tiers, objects, looked_at } = ask(sources, subject, first, companies).await?;
+    let Summarized { facts, tiers, objects, looked_at } = match portion {
+        Some(portion) => portion,
+        None => ask(sources, subject, first, companies).await?,
+    };
     let Some(mut found) = Holdings::begin(sources, subject, &facts)? else { return Ok(None) };
     let mut open = HashSet::new();
     found.add(subject, first, &facts, tiers, &mut open)?;
@@ -83,15 +99,22 @@ async fn ask(
     objects_of: &[CompanyId],
 ) -> Result<Summarized, ApiError> {
     let asks = |model: &Arc<Model>| asks(&sources.catalogs.of(model), companies);
-    let portion = Portion {
-        subject: SubjectRef::user(subject.as_str()),
-        companies,
-        asks: &asks,
-        objects_of,
-        most_objects: MAX_TUPLES + 1,
-    };
-    let unread = |why| Undecided::at_once(&why, subject, &decision::superadmin_request()).into();
-    sources.engine.summarize(&portion).await.map_err(unread)
+    let portion = portion(subject, companies, objects_of, &asks);
+    sources.engine.summarize(&portion).await.map_err(|why| unread(&why, subject))
+}
+
+fn portion<'a>(
+    subject: &Subject,
+    companies: &'a [CompanyId],
+    objects_of: &'a [CompanyId],
+    asks: &'a (dyn Fn(&Arc<Model>) -> Vec<Ask> + Send + Sync),
+) -> Portion<'a> {
+    let subject = SubjectRef::user(subject.as_str());
+    Portion { subject, companies, asks, objects_of, most_objects: MAX_TUPLES + 1 }
+}
+
+fn unread(why: &Unanswered, subject: &Subject) -> ApiError {
+    Undecided::at_once(why, subject, &decision::superadmin_request()).into()
 }
 
 fn asks(catalog: &Catalog, companies: &[CompanyId]) -> Vec<Ask> {

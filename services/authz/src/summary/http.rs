@@ -1,5 +1,6 @@
-//! `GET /internal/authz/effective-access/summary`: the bearer's summary for one company or for all of its companies. An
-//! expensive read, limited as lists are and using their connections.
+//! `GET /internal/authz/effective-access/summary`: the bearer's summary for one company or for all of its companies. For
+//! all of them, for a subject with very many tuples, for very many modules or by SQL it is an expensive read, limited as
+//! lists are and using their connections.
 
 use std::collections::BTreeSet;
 
@@ -48,13 +49,17 @@ pub async fn summary(
         return Err(ApiError::validation_field("kcSub", "actor", "absent or the bearer's own subject"));
     }
     let mut summary = empty(caller.subject, company);
-    let _read = app.core.read_limit.enter(&summary.subject_id).await?;
+    let (sources, subject) = (Sources { engine: &*app.engine, catalogs: &catalogs }, &summary.subject_id);
+    let cheap = match company {
+        Some(company) => holdings::read_cheaply(sources, subject, company).await?,
+        None => None,
+    };
+    let _read = if cheap.is_none() { Some(app.core.read_limit.enter(subject).await?) } else { None };
     let companies = match company {
         Some(company) => vec![company],
-        None => store::companies(&app.lists, &summary.subject_id).await?,
+        None => store::companies(&app.lists, subject).await?,
     };
-    let sources = Sources { engine: &*app.engine, catalogs: &catalogs };
-    let found = holdings::read(sources, &summary.subject_id, &companies).await?;
+    let found = holdings::read(sources, subject, &companies, cheap).await?;
     let Some(Holdings { catalog, features, bindings, tuples, are_all }) = found else {
         return Ok(Data(summary));
     };

@@ -16,6 +16,7 @@ use crate::app::{App, BETWEEN_LOOKS, Rows, in_company, with};
 use crate::can::with_crm;
 use crate::cases::told;
 use crate::journal::number;
+use crate::roles::until_somebody_waits;
 
 const OBJECTS: &str = "/internal/authz/effective-access/objects";
 const EXPLAIN: &str = "/internal/authz/effective-access/explain";
@@ -67,6 +68,47 @@ async fn the_fifth_read_of_a_subject_is_refused_and_no_decision_is() {
             "one after the other there is no limit"
         );
     }
+}
+
+/// A summary of one company costs little more than a decision, unless its subject has very many tuples.
+#[tokio::test]
+async fn summaries_of_one_company_are_limited_when_the_subject_has_very_many_tuples() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    crate::restore::until_loaded(&app).await;
+    let path = format!("{SUMMARY}?companyId={company}");
+    // While the facts cannot be read, every request waits.
+    let held = async || {
+        let mut holding = app.owner.begin().await.expect("a transaction");
+        sqlx::query("LOCK TABLE identity.provider_look IN ACCESS EXCLUSIVE MODE")
+            .execute(&mut *holding)
+            .await
+            .expect("held");
+        holding
+    };
+    let six = || join_all((0..6).map(|_| app.ask("GET", &path, "alice", None)));
+    let count = |replies: Vec<Reply>, status| replies.iter().filter(|reply| reply.status == status).count();
+    let own = |numbers: &str| {
+        format!(
+            "INSERT INTO authz.tuple SELECT 'crm_deal', 'own' || n, 'owner', 'user', 'alice', '', 'grant'
+               FROM generate_series({numbers}) n"
+        )
+    };
+    let already = "SELECT count(*) FROM authz.tuple WHERE subject_type = 'user' AND subject_id = 'alice'";
+    let already: i64 = sqlx::query_scalar(already).fetch_one(&app.owner).await.expect("a number");
+    rows.run(own(&format!("{already} + 1, 1000"))).await;
+    assert_eq!(app.can("alice", in_company(company)).await.status, 200, "memory has what was written");
+    let holding = held().await;
+    let let_go = async {
+        until_somebody_waits(&app).await;
+        holding.rollback().await.expect("let go");
+    };
+    let (replies, ()) = tokio::join!(six(), let_go);
+    assert_eq!(count(replies, 200), 6);
+    rows.run(own("1001, 1001")).await;
+    assert_eq!(app.can("alice", in_company(company)).await.status, 200);
+    let holding = held().await;
+    assert_eq!(count(six().await, 429), 2);
+    holding.rollback().await.expect("let go");
 }
 
 /// A summary comes from memory: it is answered while nobody can read the table of tuples, and so is the decision of a grant.

@@ -40,8 +40,10 @@ const EDGES_AT_A_TIME: usize = 4_096;
 /// limit.
 const LARGE_SEARCHES: usize = 4;
 const LARGE_READS: usize = 2;
-/// Own tuples that a summary reads without a permit.
+/// Own tuples that a summary reads without a permit, and modules, counted once per company, whose relations a cheap
+/// summary asks for.
 const FEW_TUPLES: usize = 1_000;
+const FEW_MODULES: usize = 100;
 /// How long a list, a tree or a long summary waits for a permit.
 const READ_PATIENCE: Duration = Duration::from_secs(3);
 /// Interval at which the change log is read without questions, so that no decision has much to catch up on.
@@ -226,6 +228,14 @@ impl MemoryEngine {
     }
 }
 
+/// Whether a portion asks for few relations and its subject has few own tuples.
+fn is_cheap(view: &View, portion: &Portion<'_>) -> bool {
+    let modules = view.rules.model.enabled().len();
+    let tuples =
+        own::node(&view.graph, &portion.subject).map_or(0, |subject| own::count(&view.graph, subject));
+    modules.saturating_mul(portion.companies.len()) <= FEW_MODULES && tuples <= FEW_TUPLES
+}
+
 fn add(facts: &mut Facts, question: &Question, found: Vec<Found>) {
     for (ask, Found { held, path, is_cut }) in question.asks.iter().zip(found) {
         if !path.is_empty() {
@@ -267,6 +277,16 @@ impl Engine for MemoryEngine {
             match self.summarized(view, portion).await {
                 Err(lost) if lost.ends_rounds() => self.sql.summarize(portion).await,
                 summarized => summarized.map_err(Lost::why),
+            }
+        })
+    }
+
+    fn summarize_cheaply<'a>(&'a self, portion: &'a Portion<'a>) -> Reading<'a, Option<Summarized>> {
+        Box::pin(async move {
+            let Some(view) = self.loaded().filter(|view| is_cheap(view, portion)) else { return Ok(None) };
+            match self.summarized(view, portion).await {
+                Err(lost) if lost.ends_rounds() => Ok(None),
+                summarized => summarized.map(Some).map_err(Lost::why),
             }
         })
     }

@@ -129,6 +129,10 @@ impl Engine for SqlEngine {
         Box::pin(in_time(self.summarize_now(portion)))
     }
 
+    fn summarize_cheaply<'a>(&'a self, _: &'a Portion<'a>) -> Reading<'a, Option<Summarized>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Refuses: a tree needs the graph, which this engine does not have.
     fn explain<'a>(
         &'a self,
