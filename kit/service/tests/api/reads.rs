@@ -12,7 +12,7 @@ async fn pool(connections: u32) -> PgPool {
     let options = testkit::database().await.owner_options();
     PgPoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(Duration::from_millis(200))
+        .acquire_timeout(Duration::from_secs(2))
         .connect_lazy_with(options)
 }
 

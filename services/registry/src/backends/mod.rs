@@ -29,6 +29,8 @@ const UNKNOWN_PAUSE: Duration = Duration::from_secs(2);
 /// Interval while all accounts are known. An account changes only if its client is recreated, which is rare; until the
 /// worker notices, the new account is refused.
 const KNOWN_PAUSE: Duration = Duration::from_secs(30);
+/// Most accounts that are stored together, so that the catalog is not locked for long.
+const MOST_TOGETHER: usize = 500;
 
 /// Starts the worker, which keeps the subjects up to date until the service stops.
 pub(crate) fn start(app: &App) {
@@ -48,8 +50,18 @@ pub(crate) fn start(app: &App) {
 /// Looks up every app's account once; returns the number of apps whose account is unknown.
 ///
 /// # Errors
-/// Fails if identity or the database does not answer; accounts that were already stored remain.
+/// Fails if identity or the database does not answer; accounts that were already stored, or found before, remain.
 pub(crate) async fn once(app: &App) -> Result<usize, ApiError> {
+    let mut changed = Vec::new();
+    let unknown = look_up(app, &mut changed).await;
+    for some in changed.chunks(MOST_TOGETHER) {
+        learn(app, some).await?;
+    }
+    unknown
+}
+
+/// Adds every backend whose account has changed, with its account.
+async fn look_up(app: &App, changed: &mut Vec<(Backend, Option<Subject>)>) -> Result<usize, ApiError> {
     let mut unknown = 0;
     for backend in store::all(&app.core.pool).await? {
         let found = app.backends.identity.account_of(&backend.client_id, &CorrelationId::generate()).await?;
@@ -57,24 +69,33 @@ pub(crate) async fn once(app: &App) -> Result<usize, ApiError> {
             unknown += 1;
         }
         if found.as_ref().map(Subject::as_str) != backend.subject.as_deref() {
-            learn(app, &backend, found.as_ref()).await?;
+            changed.push((backend, found));
         }
     }
     Ok(unknown)
 }
 
-/// Stores the result of a look-up, unless the app has another client by now.
-async fn learn(app: &App, backend: &Backend, found: Option<&Subject>) -> Result<(), ApiError> {
+/// Stores the results of look-ups, except for apps that have another client by now. Together they are one revision of the
+/// catalog, because authz compiles its model for each and decides nothing meanwhile.
+async fn learn(app: &App, changed: &[(Backend, Option<Subject>)]) -> Result<(), ApiError> {
     let mut tx = app.core.begin_as(ACTOR, None).await?;
     lock(tx.conn()).await?;
-    if !store::set(tx.conn(), backend, found).await? {
+    let mut events = Vec::new();
+    for (backend, found) in changed {
+        if store::set(tx.conn(), backend, found.as_ref()).await? {
+            let subject = format!("app:{}", backend.key);
+            let payload = json!({ "serviceSubject": { "from": backend.subject, "to": found } });
+            events.push(AuditEvent { company: None, action: "app.backend_learned", subject, payload });
+        }
+    }
+    if events.is_empty() {
         return tx.unchanged().await;
     }
     bump(tx.conn()).await?;
-    let subject = format!("app:{}", backend.key);
-    let payload = json!({ "serviceSubject": { "from": backend.subject, "to": found } });
-    tx.commit(&AuditEvent { company: None, action: "app.backend_learned", subject, payload }).await?;
-    tracing::info!(app = backend.key, known = found.is_some(), "the account of an app's backend has changed");
+    tx.record_all(&events).await?;
+    tx.commit_recorded().await?;
+    let apps: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
+    tracing::info!(?apps, "the accounts of apps' backends have changed");
     app.follower.look();
     Ok(())
 }

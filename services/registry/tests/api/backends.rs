@@ -101,3 +101,38 @@ async fn an_account_that_is_another_or_gone_is_learned_at_a_start() {
     }
     app.end().await;
 }
+
+/// Authz compiles its model for each revision, and a provider that was restored may change the accounts of all apps.
+#[tokio::test]
+async fn accounts_that_have_changed_together_are_one_revision() {
+    let identity = Stub::start().await;
+    let answer = |version: u32| {
+        identity.answer_with("GET", ACCOUNTS, move |asked| {
+            let client = asked.path.rsplit('/').next().unwrap_or_default();
+            (200, account(client, Some(&format!("{client}-{version}"))))
+        });
+    };
+    answer(1);
+    let app = start(&identity).await;
+    for key in ["crm", "erp"] {
+        assert_eq!(app.register(manifest(key, "1.0.0")).await.status, 200);
+    }
+    let (before, database, port) = (app.revision().await, app.database.clone(), app.database.port());
+    app.end().await;
+    answer(2);
+    let again = launch_beside(identity.clone(), database, port, &[], "").await;
+    again.ready().await;
+    let learned = || async {
+        let sql = "SELECT count(*) FROM registry.app_backends WHERE service_subject LIKE '%-2'";
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&again.owner).await.expect("a number") > 0
+    };
+    testkit::until("an account is learned", learned).await;
+    let sql = "SELECT array_agg(service_subject ORDER BY key) FROM registry.app_backends";
+    let subjects: Vec<String> = sqlx::query_scalar(sql).fetch_one(&again.owner).await.expect("two apps");
+    assert_eq!(subjects, ["crm-backend-2", "erp-backend-2"]);
+    assert_eq!(again.revision().await, before + 1);
+    let learned = again.audit().await.split_off(again.audit().await.len() - 2);
+    let row = |key: &str| format!("app.backend_learned app:{key} system:app-backends");
+    assert_eq!(learned, [row("crm"), row("erp")]);
+    again.end().await;
+}
