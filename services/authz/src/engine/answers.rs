@@ -92,7 +92,7 @@ pub struct Summarized {
     pub looked_at: usize,
 }
 
-/// A tuple whose subject is the subject itself.
+/// A tuple that names the subject directly.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct OwnTuple {
     /// The company that the object belongs to.

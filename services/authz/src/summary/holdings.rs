@@ -21,8 +21,8 @@ use crate::engine::{Engine, Model, OwnTuple, Portion, Summarized, Unanswered};
 /// Companies per question.
 const AT_ONCE: usize = 16;
 
-/// Maximum number of a subject's direct tuples that a summary looks at, and so lists. This bounds the cost, however many
-/// there are and whatever company they belong to. Those on modules are few and come first.
+/// Maximum number of a subject's own tuples on objects that a summary reads, whichever companies the objects belong to, and
+/// maximum number of tuples that it lists, the few on modules first. This bounds the cost for a subject with very many.
 const MAX_TUPLES: usize = 10_000;
 
 /// One entry of `roleBindings`.

@@ -111,7 +111,7 @@ async fn summaries_of_one_company_are_limited_when_the_subject_has_very_many_tup
     holding.rollback().await.expect("let go");
 }
 
-/// A summary comes from memory: it is answered while nobody can read the table of tuples, and so is the decision of a grant.
+/// Summaries and the decisions about grants come from memory, so a lock on the table of tuples delays neither.
 #[tokio::test]
 async fn summaries_and_grants_do_not_wait_for_the_table_of_tuples() {
     let readers: Vec<String> = (0..10).map(|number| format!("reader{number}")).collect();

@@ -154,7 +154,7 @@ impl Reader<'_> {
         (answers, unavailable, stale, longest)
     }
 
-    /// `None` when nobody can answer now.
+    /// Returns `None` for a 503.
     async fn ask(&self, is_summary: bool) -> Option<String> {
         let Self { app, subject, company, .. } = self;
         if !is_summary {

@@ -22,8 +22,8 @@ pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<Backend>> {
     .await
 }
 
-/// Stores the subject; returns false if the app has another client by now or the subject is already stored. The caller
-/// must hold the catalog's lock.
+/// Stores the subject, which differs from the backend's; returns false if another client or subject was stored since the
+/// backend was read. The caller must hold the catalog's lock.
 pub(super) async fn set(
     conn: &mut PgConnection,
     backend: &Backend,
@@ -31,10 +31,11 @@ pub(super) async fn set(
 ) -> sqlx::Result<bool> {
     let changed = sqlx::query!(
         "UPDATE registry.modules SET service_subject = $3, updated_at = now()
-          WHERE key = $1 AND service_client_id = $2 AND service_subject IS DISTINCT FROM $3",
+          WHERE key = $1 AND service_client_id = $2 AND service_subject IS NOT DISTINCT FROM $4",
         backend.key,
         backend.client_id,
         subject.map(Subject::as_str),
+        backend.subject.as_deref(),
     );
     Ok(changed.execute(conn).await?.rows_affected() > 0)
 }

@@ -136,3 +136,38 @@ async fn accounts_that_have_changed_together_are_one_revision() {
     assert_eq!(learned, [row("crm"), row("erp")]);
     again.end().await;
 }
+
+/// Looking up every account may take long. An account that was stored meanwhile is newer than what was found before.
+#[tokio::test]
+async fn a_slow_look_up_replaces_no_account_that_was_stored_meanwhile() {
+    let identity = Stub::start().await;
+    let path = |client: &str| ACCOUNTS.replace('*', client);
+    let tell = |client: &str, subject: &str| {
+        identity.answer("GET", &path(client), 200, account(client, Some(subject)));
+    };
+    tell("crm-backend", "first");
+    tell("erp-backend", "erp");
+    let app = start(&identity).await;
+    for key in ["crm", "erp"] {
+        assert_eq!(app.register(manifest(key, "1.0.0")).await.status, 200);
+    }
+    let (database, port) = (app.database.clone(), app.database.port());
+    app.end().await;
+    tell("crm-backend", "second");
+    identity.hang("GET", &path("erp-backend"));
+    let before = identity.requests().len();
+    let again = launch_beside(identity.clone(), database, port, &[], "").await;
+    let asked = |client: &str| {
+        let path = path(client);
+        identity.requests().iter().skip(before).filter(|request| request.path == path).count()
+    };
+    testkit::until("the other account is looked up", || async { asked("erp-backend") >= 1 }).await;
+    tell("crm-backend", "third");
+    let store = "UPDATE registry.modules SET service_subject = 'third' WHERE key = 'crm'";
+    sqlx::query(store).execute(&again.owner).await.expect("stored");
+    testkit::until("the next look-up", || async { asked("crm-backend") >= 2 }).await;
+    let sql = "SELECT service_subject FROM registry.app_backends WHERE key = 'crm'";
+    let subject: String = sqlx::query_scalar(sql).fetch_one(&again.owner).await.expect("an account");
+    assert_eq!(subject, "third");
+    again.end().await;
+}

@@ -1,4 +1,4 @@
-//! A subject's own tuples: those whose subject is the subject itself, whatever follows from them.
+//! A subject's own tuples: those that name the subject directly.
 
 use contract::decision::ObjectRef;
 use contract::fragment::is_base_type;
@@ -60,39 +60,9 @@ pub(crate) fn read(view: &View, subject: Node, wanted: &Wanted) -> Own {
     Own { tiers, objects: objects(view, &edges, &wanted.objects_of), looked_at: edges.len() }
 }
 
-/// The tuples on enabled modules in these companies. A subject has few edges as a rule, and then they are read. It may have
-/// very many, and then each tuple that there could be is looked up.
+/// The tuples on enabled modules in these companies. A subject may have very many edges and a company few modules, so each
+/// tuple is looked up.
 fn tiers(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
-    let modules = view.rules.model.enabled().len().saturating_mul(companies.len());
-    let is_few = count(&view.graph, subject) <= modules;
-    if is_few {
-        tiers_among_all(view, subject, companies)
-    } else {
-        tiers_one_by_one(view, subject, companies)
-    }
-}
-
-fn tiers_among_all(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
-    let View { graph, rules } = view;
-    let Some(word) = graph.words.find(MODULE) else { return Vec::new() };
-    let relations = rules.model.relations(MODULE);
-    let mut tiers = Vec::new();
-    graph.each(Way::Reverse, subject, Word::NONE, Word::FIRST..=Word::LAST, |edge| {
-        let relation = graph.words.text(edge.far);
-        if graph.names.kind(edge.node) != word || !relations.contains(&relation) {
-            return;
-        }
-        let id = graph.names.id(edge.node);
-        let Some((company, module)) = company_module(&id) else { return };
-        let object = ObjectRef::company_module(company, module);
-        if object.id == id && companies.contains(&company) && rules.model.is_enabled(module) {
-            tiers.push(OwnTuple { company, object, relation: relation.to_owned() });
-        }
-    });
-    tiers
-}
-
-fn tiers_one_by_one(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
     let View { graph, rules } = view;
     let relations = rules.model.relations(MODULE);
     let words: Vec<_> =
