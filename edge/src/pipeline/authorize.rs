@@ -4,7 +4,6 @@ use crate::config::Destination;
 use std::sync::Arc;
 
 use contract::catalog::ModuleState;
-use contract::id::parse_uuid;
 use futures_util::future::BoxFuture;
 
 use crate::config::Service;
@@ -61,7 +60,7 @@ fn row<'a>(
     caller: &'a Caller<'_>,
 ) -> BoxFuture<'a, Result<Authorization, Refusal>> {
     Box::pin(async move {
-        pass(worker, guarded, &found, caller).await?;
+        pass(worker, guarded, found.row.guard, caller).await?;
         Ok(fixed(worker, guarded, &found, caller))
     })
 }
@@ -78,31 +77,16 @@ pub(crate) fn provider(worker: &Worker, guarded: &Guarded, path: &str) -> Author
     }
 }
 
-async fn pass(worker: &Worker, guarded: &Guarded, found: &Match, caller: &Caller<'_>) -> Result<(), Refusal> {
-    match found.row.guard {
-        Guard::Bearer | Guard::BearerAtOnce => Ok(()),
+async fn pass(worker: &Worker, guarded: &Guarded, guard: Guard, caller: &Caller<'_>) -> Result<(), Refusal> {
+    match guard {
+        Guard::Bearer | Guard::BearerAtOnce | Guard::Service => Ok(()),
         Guard::Superadmin => {
             let answer = ask::superadmin(worker, caller.into(), &guarded.ids).await?;
             let ask::Superadmin { held, reason, evidence, .. } = answer;
             if held { Ok(()) } else { Err(Refusal::Denied(Denial::NotSuperadmin { reason, evidence })) }
         }
-        Guard::Directory => directory(worker, guarded, found, caller).await,
         Guard::AppBackend => app_backend(worker, guarded, caller).await,
     }
-}
-
-async fn directory(
-    worker: &Worker,
-    guarded: &Guarded,
-    found: &Match,
-    caller: &Caller<'_>,
-) -> Result<(), Refusal> {
-    let company = found.parameter("companyId");
-    if parse_uuid(company).is_none() {
-        return Err(Refusal::PathId("companyId"));
-    }
-    let answer = ask::directory(worker, company, caller.into(), &guarded.ids).await?;
-    if answer.held { Ok(()) } else { Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason })) }
 }
 
 /// Admits a registered app's service account whose account may act, or a superadmin; one answer of authz covers both.

@@ -35,13 +35,6 @@ pub(crate) struct Superadmin {
     pub(crate) account_active: bool,
 }
 
-/// Whether a company's directory is open to a subject, and if not, why.
-#[derive(Debug, Deserialize)]
-pub(crate) struct DirectoryAccess {
-    pub(crate) held: bool,
-    pub(crate) reason: String,
-}
-
 /// The verified bearer that a question is about. The question carries it, and the service verifies it again.
 #[derive(Clone, Copy)]
 pub(crate) struct About<'a> {
@@ -62,18 +55,6 @@ pub(crate) async fn superadmin(
     ids: &RequestIds,
 ) -> Result<Superadmin, Refusal> {
     let path = format!("/internal/authz/superadmin/{}", encode(about.claims.subject.as_str()));
-    ask(worker, about, Question::get(Service::Authz, &path), ids).await
-}
-
-/// Asks authz for steps 1 to 5 of the decision in `company`, or the superadmin role, afresh for every request.
-pub(crate) async fn directory(
-    worker: &Worker,
-    company: &str,
-    about: About<'_>,
-    ids: &RequestIds,
-) -> Result<DirectoryAccess, Refusal> {
-    let (company, subject) = (encode(company), encode(about.claims.subject.as_str()));
-    let path = format!("/internal/authz/directory/{company}/{subject}");
     ask(worker, about, Question::get(Service::Authz, &path), ids).await
 }
 

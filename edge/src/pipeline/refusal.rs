@@ -51,8 +51,6 @@ pub(crate) enum Refusal {
     RateLimited { scope: &'static str, retry_after: u64 },
     /// The path is malformed, ambiguous, or nested too deep.
     Path(BadPath),
-    /// A path parameter that must be a UUID is not one.
-    PathId(&'static str),
     /// No route matches the path.
     NotFound,
     /// A route matches the path, but not the method.
@@ -129,7 +127,6 @@ impl Refusal {
             Self::NoTunnel => "no_tunnel",
             Self::RateLimited { .. } => "rate_limited",
             Self::Path(_) => "bad_path",
-            Self::PathId(_) => "bad_path_id",
             Self::NotFound => "no_route",
             Self::MethodNotAllowed { .. } => "no_method",
             Self::Bearer(BearerRefused::Missing) => "token_missing",
@@ -210,9 +207,6 @@ impl Refusal {
                 details: json!({"scope": scope, "retryAfterSeconds": retry_after}),
             },
             Self::Path(bad) => ErrorParts::of_path(bad),
-            Self::PathId(name) => {
-                ErrorParts::bad_request("A path id is not a UUID.", json!({ "parameter": name }))
-            }
             Self::NotFound => {
                 ErrorParts::bare(StatusCode::NOT_FOUND, code::NOT_FOUND, "There is nothing here.")
             }

@@ -48,12 +48,6 @@ pub(crate) struct Match {
     pub(crate) parameters: Vec<(&'static str, String)>,
 }
 
-impl Match {
-    pub(crate) fn parameter(&self, name: &str) -> &str {
-        self.parameters.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
-    }
-}
-
 /// The health routes for balancers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {

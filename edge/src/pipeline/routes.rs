@@ -32,10 +32,11 @@ pub(crate) enum Guard {
     Bearer,
     /// Any valid bearer; provisioning delays the request by at most 250 ms.
     BearerAtOnce,
+    /// Any valid bearer; the service asks authz itself, afresh for every request, before it reads. The gateway would only
+    /// ask the same a moment earlier.
+    Service,
     /// A holder of the platform superadmin role, checked afresh for every request.
     Superadmin,
-    /// An account that may act and is an active member of the company in the path, which is active; or a superadmin.
-    Directory,
     /// A registered app's service account that may act, or a superadmin.
     AppBackend,
 }
@@ -107,7 +108,7 @@ const fn aggregated(verb: Verb, pattern: &'static str, guard: Guard) -> Row {
     Row { verb, pattern, guard, target: Target::AggregatedMetrics, query: Query::AsIs, then: Then::Answer }
 }
 
-use Guard::{AppBackend, Bearer, BearerAtOnce, Directory, Superadmin};
+use Guard::{AppBackend, Bearer, BearerAtOnce, Superadmin};
 use Service::{Authz, Org, Registry};
 use Verb::{Delete, Get, Post, Put};
 
@@ -125,7 +126,7 @@ pub(crate) static FIXED: [Row; 38] = [
     row(Post, "/access/v1/evaluations", Bearer, Authz, "/internal/authz/access/v1/evaluations"),
     row(Get, "/.well-known/authzen-configuration", Bearer, Authz, "/internal/authz/authzen-configuration"),
     own_subject(row(Get, "/api/org/me/companies", Bearer, Org, "/internal/org/me/companies")),
-    row(Get, "/api/org/companies/{companyId}/members", Directory, Org, "/internal/org/companies/{companyId}/members"),
+    row(Get, "/api/org/companies/{companyId}/members", Guard::Service, Org, "/internal/org/companies/{companyId}/members"),
     row(Get, "/api/org/companies/{companyId}/members/by-subject/{subject}", AppBackend, Org, "/internal/org/companies/{companyId}/members/by-kcsub/{subject}"),
     // Grants and platform role
     row(Post, "/api/auth/grants", AppBackend, Authz, "/internal/authz/grants"),
@@ -141,20 +142,20 @@ pub(crate) static FIXED: [Row; 38] = [
     aggregated(Get, "/api/platform/metrics", Superadmin),
     // Organization administration
     row(Post, "/api/org/admin/units", Superadmin, Org, "/internal/org/admin/units"),
-    row(Get, "/api/org/admin/units/{id}", Superadmin, Org, "/internal/org/admin/units/{id}"),
-    row(Get, "/api/org/admin/units/{id}/subtree", Superadmin, Org, "/internal/org/admin/units/{id}/subtree"),
+    row(Get, "/api/org/admin/units/{id}", Guard::Service, Org, "/internal/org/admin/units/{id}"),
+    row(Get, "/api/org/admin/units/{id}/subtree", Guard::Service, Org, "/internal/org/admin/units/{id}/subtree"),
     row(Post, "/api/org/admin/members", Superadmin, Org, "/internal/org/admin/members"),
-    row(Get, "/api/org/admin/members", Superadmin, Org, "/internal/org/admin/members"),
+    row(Get, "/api/org/admin/members", Guard::Service, Org, "/internal/org/admin/members"),
     row(Put, "/api/org/admin/members/{id}", Superadmin, Org, "/internal/org/admin/members/{id}"),
     row(Post, "/api/org/admin/members/{id}/link-user", Superadmin, Org, "/internal/org/admin/members/{id}/link-user"),
     row(Delete, "/api/org/admin/members/{id}/link-user", Superadmin, Org, "/internal/org/admin/members/{id}/link-user"),
-    row(Get, "/api/org/admin/companies/{companyId}/positions", Superadmin, Org, "/internal/org/admin/companies/{companyId}/positions"),
+    row(Get, "/api/org/admin/companies/{companyId}/positions", Guard::Service, Org, "/internal/org/admin/companies/{companyId}/positions"),
     row(Post, "/api/org/admin/companies/{companyId}/positions", Superadmin, Org, "/internal/org/admin/companies/{companyId}/positions"),
     row(Post, "/api/org/admin/positions/{id}/assignments", Superadmin, Org, "/internal/org/admin/positions/{id}/assignments"),
     row(Post, "/api/org/admin/assignments/{id}/end", Superadmin, Org, "/internal/org/admin/assignments/{id}/end"),
-    row(Get, "/api/org/admin/companies/{companyId}/groups", Superadmin, Org, "/internal/org/admin/companies/{companyId}/groups"),
+    row(Get, "/api/org/admin/companies/{companyId}/groups", Guard::Service, Org, "/internal/org/admin/companies/{companyId}/groups"),
     row(Post, "/api/org/admin/companies/{companyId}/groups", Superadmin, Org, "/internal/org/admin/companies/{companyId}/groups"),
-    row(Get, "/api/org/admin/groups/{id}/members", Superadmin, Org, "/internal/org/admin/groups/{id}/members"),
+    row(Get, "/api/org/admin/groups/{id}/members", Guard::Service, Org, "/internal/org/admin/groups/{id}/members"),
     row(Post, "/api/org/admin/groups/{id}/members", Superadmin, Org, "/internal/org/admin/groups/{id}/members"),
     row(Delete, "/api/org/admin/groups/{id}/members/{memberId}", Superadmin, Org, "/internal/org/admin/groups/{id}/members/{memberId}"),
 ];
@@ -186,12 +187,17 @@ mod tests {
     }
 
     #[test]
-    fn everything_under_admin_needs_a_superadmin_and_no_row_leads_out_of_internal() {
+    fn every_change_under_admin_needs_a_superadmin_and_no_row_leads_out_of_internal() {
         for row in &FIXED {
-            assert_eq!(
-                row.pattern.contains("/admin/"),
-                row.guard == Superadmin && !row.pattern.ends_with("/metrics")
-            );
+            let is_read = matches!(row.verb, Get);
+            let is_organization = row.pattern.starts_with("/api/org/");
+            if row.pattern.contains("/admin/") {
+                let guard = if is_read && is_organization { Guard::Service } else { Superadmin };
+                assert_eq!(row.guard, guard, "{}", row.pattern);
+            }
+            if row.guard == Guard::Service {
+                assert!(is_read && is_organization, "{}: org's reads ask authz themselves", row.pattern);
+            }
             if let Target::Internal(_, internal) = row.target {
                 assert!(internal.starts_with("/internal/"), "{internal}");
             }

@@ -3,13 +3,12 @@
 use serde_json::json;
 
 use crate::backend::Answer;
-use crate::world::{COMPANY, DIRECTORY, PROVISION, SUPERADMIN, World};
+use crate::world::{COMPANY, PROVISION, SUPERADMIN, World};
 
-const ADMIN_ROUTE: &str = "/api/org/admin/units/01890a5d-ac96-774b-bcce-b302099a8057";
-
-fn directory(held: bool, reason: &str) -> Answer {
-    Answer::Json(200, json!({"data": {"held": held, "reason": reason, "evidence": []}}))
-}
+/// Units are created by superadmins alone.
+const ADMIN_ROUTE: &str = "/api/org/admin/units";
+/// A read of org, below `/api/org/`.
+const UNIT: &str = "admin/units/01890a5d-ac96-774b-bcce-b302099a8057";
 
 #[tokio::test]
 async fn a_superadmin_is_asked_for_afresh_every_time() {
@@ -17,13 +16,13 @@ async fn a_superadmin_is_asked_for_afresh_every_time() {
     let bearer = world.bearer("alice/of the realm");
     let auth = [("authorization", bearer.as_str())];
     world.superadmin(true, "ALLOWED");
-    assert_eq!(world.get(ADMIN_ROUTE, &auth).await.status, 200);
+    assert_eq!(world.post(ADMIN_ROUTE, &auth, "{}").await.status, 200);
     world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
-    let reply = world.get(ADMIN_ROUTE, &auth).await;
+    let reply = world.post(ADMIN_ROUTE, &auth, "{}").await;
     assert_eq!((reply.status, reply.code().as_str()), (403, "PLATFORM_ROLE_REQUIRED"));
     assert_eq!(reply.json()["error"]["details"]["reason"], "PLATFORM_ROLE_REQUIRED");
     world.superadmin(false, "USER_LIFECYCLE_DISABLED");
-    let reply = world.get(ADMIN_ROUTE, &auth).await;
+    let reply = world.post(ADMIN_ROUTE, &auth, "{}").await;
     assert_eq!((reply.status, reply.code().as_str()), (403, "AUTHORIZATION_DENIED"));
     assert_eq!(reply.json()["error"]["details"]["reason"], "USER_LIFECYCLE_DISABLED");
     let asked = world.backend.seen(SUPERADMIN);
@@ -49,13 +48,9 @@ async fn no_answer_is_never_a_yes() {
         ("hung", Answer::Hang),
     ] {
         world.backend.on_path(SUPERADMIN, answer);
-        for route in [ADMIN_ROUTE, "/api/platform/metrics"] {
-            let reply = world.get(route, &auth).await;
-            assert_eq!(
-                (reply.status, reply.code().as_str()),
-                (503, "AUTHORIZATION_UNAVAILABLE"),
-                "{what} {route}"
-            );
+        let metrics = world.get("/api/platform/metrics", &auth).await;
+        for reply in [world.post(ADMIN_ROUTE, &auth, "{}").await, metrics] {
+            assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"), "{what}");
             assert_eq!(reply.json()["error"]["details"]["dependency"], "authz", "{what}");
         }
     }
@@ -69,47 +64,36 @@ async fn authz_out_of_reach_refuses() {
     drop(closed);
     let world = World::with(&[("PLATFORM_AUTHZ_BASE_URL", &address)]).await;
     let bearer = world.bearer("alice");
-    for route in [ADMIN_ROUTE, "/api/auth/effective-access/summary"] {
+    for route in ["/api/platform/metrics", "/api/auth/effective-access/summary"] {
         let reply = world.get(route, &[("authorization", &bearer)]).await;
         assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"));
         assert_eq!(reply.json()["error"]["details"]["reason"], "connect_refused");
     }
 }
 
+/// org asks authz itself, and its answer is the client's; `services/org/tests/api` holds its guards.
 #[tokio::test]
-async fn the_directory_is_for_whom_authz_lets_in_asked_afresh_every_time() {
+async fn reads_of_org_go_to_org_without_a_question() {
     let world = World::start().await;
-    let bearer = world.bearer("alice/of the realm");
+    let bearer = world.bearer("alice");
     let auth = [("authorization", bearer.as_str())];
-    let route = format!("/api/org/companies/{COMPANY}/members?q=a");
-    world.backend.on_path(DIRECTORY, directory(true, "ALLOWED"));
-    let reply = world.get(&route, &auth).await;
-    assert_eq!(reply.status, 200);
-    assert_eq!(reply.json()["data"]["path"], format!("/internal/org/companies/{COMPANY}/members?q=a"));
-    for reason in [
-        "COMPANY_ACCESS_BLOCKED",
-        "COMPANY_MEMBERSHIP_REQUIRED",
-        "COMPANY_INACTIVE",
-        "USER_LIFECYCLE_DISABLED",
-        "IDP_DISABLED",
-    ] {
-        world.backend.on_path(DIRECTORY, directory(false, reason));
-        let reply = world.get(&route, &auth).await;
-        assert_eq!((reply.status, reply.code().as_str()), (403, "FORBIDDEN"));
-        assert_eq!(reply.json()["error"]["details"]["reason"], reason);
+    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
+    let directory = format!("companies/{COMPANY}/members?q=a");
+    for route in [UNIT, directory.as_str()] {
+        let internal = format!("/internal/org/{route}");
+        let reply = world.get(&format!("/api/org/{route}"), &auth).await;
+        assert_eq!((reply.status, reply.json()["data"]["path"].clone()), (200, json!(internal)));
+        let refusal = json!({"error": {"code": "FORBIDDEN", "message": "no", "details": {"reason": "org"}}});
+        world
+            .backend
+            .on_path(internal.split('?').next().expect("a path"), Answer::Json(403, refusal.clone()));
+        let reply = world.get(&format!("/api/org/{route}"), &auth).await;
+        assert_eq!((reply.status, reply.json()), (403, refusal));
+        let seen = world.backend.seen(internal.split('?').next().expect("a path"));
+        assert!(seen.iter().all(|seen| seen.headers["authorization"] == bearer.as_str()), "org verifies it");
+        assert_eq!(world.get(&format!("/api/org/{route}"), &[]).await.status, 401, "without a bearer");
     }
-    let asked = world.backend.seen(DIRECTORY);
-    assert_eq!(asked.len(), 6, "one question each, none remembered");
-    assert_eq!(asked[0].path_and_query, format!("{DIRECTORY}alice%2Fof%20the%20realm"));
-    for no_answer in [Answer::Raw(200, ""), Answer::Json(503, json!({"error": {}}))] {
-        world.backend.on_path(DIRECTORY, no_answer);
-        let reply = world.get(&route, &auth).await;
-        assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"));
-        assert_eq!(reply.json()["error"]["details"]["dependency"], "authz");
-    }
-    assert_eq!(world.backend.seen("/internal/org/companies").len(), 1, "only the one that was let in");
-    let reply = world.get("/api/org/companies/not-a-uuid/members", &auth).await;
-    assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
+    assert!(world.backend.seen("/internal/authz/").is_empty());
 }
 
 #[tokio::test]
@@ -120,11 +104,8 @@ async fn every_question_about_a_subject_carries_the_bearer_that_was_verified() {
     let spelled = bearer.replacen("Bearer ", "bearer  ", 1);
     let auth = [("authorization", spelled.as_str())];
     world.superadmin(true, "ALLOWED");
-    world.backend.on_path(DIRECTORY, directory(true, "ALLOWED"));
-    for route in [ADMIN_ROUTE.to_owned(), format!("/api/org/companies/{COMPANY}/members")] {
-        assert_eq!(world.get(&route, &auth).await.status, 200, "{route}");
-    }
-    for question in [PROVISION, SUPERADMIN, DIRECTORY] {
+    assert_eq!(world.post(ADMIN_ROUTE, &auth, "{}").await.status, 200);
+    for question in [PROVISION, SUPERADMIN] {
         let seen = world.backend.seen(question);
         let sent: Vec<_> = seen.iter().map(|seen| seen.headers.get_all("authorization").iter()).collect();
         let sent: Vec<Vec<_>> = sent.into_iter().map(Iterator::collect).collect();

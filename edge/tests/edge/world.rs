@@ -22,7 +22,6 @@ use crate::tokens::{ISSUER, Signer};
 pub(crate) const COMPANY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 pub(crate) const SUPERADMIN: &str = "/internal/authz/superadmin/";
 pub(crate) const PROVISION: &str = "/internal/identity/provision";
-pub(crate) const DIRECTORY: &str = "/internal/authz/directory/01890a5d-ac96-774b-bcce-b302099a8057/";
 
 /// A running gateway.
 pub(crate) struct World {

@@ -1,7 +1,7 @@
 //! Routes for superadmins: a [`Superadmin`] exists only when authz has confirmed, for this very request, that the
-//! bearer holds the platform role. The gateway asks the same first, but a service does not rely on the caller having
-//! passed it. A change is committed only after authz has confirmed the role once more, because the role may be revoked
-//! while a request waits for a lock.
+//! bearer holds the platform role. The gateway asks the same before it forwards a change, but a service does not rely
+//! on the caller having passed it; org's reads it forwards without asking. A change is committed only after authz has
+//! confirmed the role once more, because the role may be revoked while a request waits for a lock.
 
 use std::ops::Deref;
 use std::time::Duration;

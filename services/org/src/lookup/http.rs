@@ -7,7 +7,7 @@ use service::{ApiError, Correlation, Data, PathParams, RawBody, Reader};
 use super::rules::{AssignableGroup, AssignablePosition, Found, Wanted};
 use super::store;
 use crate::App;
-use crate::directory::guard::admit;
+use crate::directory::guard::enter;
 
 /// Returns the members, positions and groups with the requested ids. Omits unknown ids and those of other companies.
 pub(crate) async fn lookup(
@@ -18,8 +18,7 @@ pub(crate) async fn lookup(
     body: RawBody,
 ) -> Result<Data<Found>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _read = app.core.read_limit.enter_as(&reader).await?;
-    admit(&app, &reader, company, &correlation).await?;
+    let _read = enter(&app, &reader, company, &correlation).await?;
     let wanted: Wanted = body.parse()?;
     // One connection for one turn: with one for each statement, two look-ups would occupy every connection.
     let mut conn = app.core.pool.acquire().await?;
@@ -37,8 +36,7 @@ pub(crate) async fn assignable_positions(
     path: PathParams,
 ) -> Result<Data<Vec<AssignablePosition>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _read = app.core.read_limit.enter_as(&reader).await?;
-    admit(&app, &reader, company, &correlation).await?;
+    let _read = enter(&app, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_positions(&app.core.pool, company).await?))
 }
 
@@ -50,7 +48,6 @@ pub(crate) async fn assignable_groups(
     path: PathParams,
 ) -> Result<Data<Vec<AssignableGroup>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _read = app.core.read_limit.enter_as(&reader).await?;
-    admit(&app, &reader, company, &correlation).await?;
+    let _read = enter(&app, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_groups(&app.core.pool, company).await?))
 }

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use crate::support::{Org, fields, made};
+use crate::support::{Org, fields, made, role};
 
 fn names(data: &Value) -> Vec<String> {
     let items = data["items"].as_array().cloned().unwrap_or_default();
@@ -234,10 +234,12 @@ async fn a_brief_read_waits_for_no_costly_one() {
     org.link(&member, "alice").await;
     let path = format!("/internal/org/companies/{company}/members");
     let searching = format!("{path}?q=m");
-    org.authz.hang("GET", &format!("/internal/authz/directory/{company}/slow*"));
+    let groups = format!("/internal/org/companies/{company}/assignables/groups");
+    let mut holding = org.owner.begin().await.expect("a transaction");
+    sqlx::query("LOCK TABLE org.groups IN ACCESS EXCLUSIVE MODE").execute(&mut *holding).await.expect("held");
     let of = |subject: &str, path: &str| org.api.get(path).bearer(&org.issuer.issue(subject)).send();
     let slow: Vec<String> = (0..8).map(|number| format!("slow{number}")).collect();
-    let searches = futures_util::future::join_all(slow.iter().map(|reader| of(reader, &searching)));
+    let costly = futures_util::future::join_all(slow.iter().map(|reader| of(reader, &groups)));
     let reads = async {
         let is_refused = || async {
             let reply = of("dan", &searching).await;
@@ -245,13 +247,19 @@ async fn a_brief_read_waits_for_no_costly_one() {
             let again = (reply.header("retry-after"), &reply.body["error"]["details"]["retryAfterSeconds"]);
             told == (503, Some("read_limit")) && again == ("1", &json!(1))
         };
-        testkit::until("the searches have every turn", is_refused).await;
+        testkit::until("the lists have every turn", is_refused).await;
         for brief in [path.clone(), format!("{path}/by-kcsub/alice")] {
             assert_eq!(of("dan", &brief).await.status, 200, "{brief}");
         }
+        let question = format!("/internal/authz/directory/{company}/eve");
+        org.authz.answer("GET", &question, 200, role(false, "COMPANY_MEMBERSHIP_REQUIRED"));
+        for refused in [&path, &searching] {
+            assert_eq!(of("eve", refused).await.status, 403, "whoever is refused waits for no turn");
+        }
+        holding.rollback().await.expect("let go");
     };
-    let (searches, ()) = tokio::join!(searches, reads);
-    assert!(searches.iter().all(|reply| reply.status == 503), "{searches:?}");
+    let (costly, ()) = tokio::join!(costly, reads);
+    assert!(costly.iter().all(|reply| [200, 503].contains(&reply.status)), "{costly:?}");
     assert_eq!(of("dan", &searching).await.status, 200);
 }
 
