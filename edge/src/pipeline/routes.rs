@@ -204,6 +204,23 @@ mod tests {
         }
     }
 
+    /// The file is what the running services answered: its second column is a bearer without any rights.
+    #[test]
+    fn what_a_service_guards_itself_is_403_to_a_bearer_without_rights() {
+        let answered = include_str!("../../../tests/golden/internal_routes.txt");
+        let refuses = |method: &str, path: &str| {
+            answered.lines().any(|line| {
+                let cells: Vec<&str> = line.split_whitespace().collect();
+                matches!(cells.as_slice(), [verb, route, _, "403", ..] if *verb == method && *route == path)
+            })
+        };
+        assert!(!refuses("GET", "/internal/org/companies/{companyId}/members/by-kcsub/{kcSub}"), "a control");
+        for row in FIXED.iter().filter(|row| row.guard == Guard::Service) {
+            let Target::Internal(_, internal) = row.target else { panic!("{}: no service", row.pattern) };
+            assert!(refuses(row.verb.method().as_str(), internal), "{internal}");
+        }
+    }
+
     #[test]
     fn the_published_description_has_exactly_these_rows_and_the_probes() {
         let document: serde_json::Value = serde_json::from_str(crate::OPENAPI).expect("JSON");
