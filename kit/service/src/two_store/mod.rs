@@ -583,7 +583,7 @@ async fn to_the_end<T: Send + 'static>(
         }
         phase.await
     });
-    // Boxed, so that the task is one type for each result and not one for each phase: compiled ten times less.
+    // Boxed, so that tokio's task is compiled once for each type of result and not once for each phase.
     let (scope, work): (_, BoxFuture<'static, _>) = (Scope::present(), Box::pin(work));
     let task = tokio::spawn(async move {
         match scope {

@@ -25,13 +25,8 @@ pub(crate) async fn members(
     let company = path.id("companyId")?;
     let asked = asked(&query);
     let is_brief = asked.as_ref().is_ok_and(|(search, page)| search.is_brief(*page));
-    let _read = if is_brief {
-        // Decided before the turn, so that authz decides for many readers at once.
-        guard::admit(&app, &reader, company, &correlation).await?;
-        app.core.brief_reads.enter_as(&reader).await?
-    } else {
-        guard::enter(&app, &reader, company, &correlation).await?
-    };
+    let limit = if is_brief { &app.core.brief_reads } else { &app.core.read_limit };
+    let _read = guard::enter(&app, limit, &reader, company, &correlation).await?;
     let (search, page) = asked?;
     let (found, is_truncated) = store::page(&app, company, &search, page).await?;
     let mut response = Data(found).into_response();

@@ -18,7 +18,7 @@ pub(crate) async fn lookup(
     body: RawBody,
 ) -> Result<Data<Found>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _read = enter(&app, &reader, company, &correlation).await?;
+    let _read = enter(&app, &app.core.read_limit, &reader, company, &correlation).await?;
     let wanted: Wanted = body.parse()?;
     // One connection for one turn: with one for each statement, two look-ups would occupy every connection.
     let mut conn = app.core.pool.acquire().await?;
@@ -36,7 +36,7 @@ pub(crate) async fn assignable_positions(
     path: PathParams,
 ) -> Result<Data<Vec<AssignablePosition>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _read = enter(&app, &reader, company, &correlation).await?;
+    let _read = enter(&app, &app.core.read_limit, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_positions(&app.core.pool, company).await?))
 }
 
@@ -48,6 +48,6 @@ pub(crate) async fn assignable_groups(
     path: PathParams,
 ) -> Result<Data<Vec<AssignableGroup>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _read = enter(&app, &reader, company, &correlation).await?;
+    let _read = enter(&app, &app.core.read_limit, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_groups(&app.core.pool, company).await?))
 }

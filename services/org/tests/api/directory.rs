@@ -1,5 +1,7 @@
 //! The directory, a subject's membership, a caller's context and a caller's companies.
 
+use std::time::Instant;
+
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
@@ -254,13 +256,43 @@ async fn a_brief_read_waits_for_no_costly_one() {
         let question = format!("/internal/authz/directory/{company}/eve");
         org.authz.answer("GET", &question, 200, role(false, "COMPANY_MEMBERSHIP_REQUIRED"));
         for refused in [&path, &searching] {
-            assert_eq!(of("eve", refused).await.status, 403, "whoever is refused waits for no turn");
+            assert_eq!(of("eve", refused).await.status, 403, "a refused reader takes no turn");
         }
         holding.rollback().await.expect("let go");
     };
     let (costly, ()) = tokio::join!(costly, reads);
     assert!(costly.iter().all(|reply| [200, 503].contains(&reply.status)), "{costly:?}");
     assert_eq!(of("dan", &searching).await.status, 200);
+}
+
+/// The second read of a subject waits for the first, which waits for the table.
+#[tokio::test]
+async fn a_right_that_is_lost_during_a_long_wait_opens_no_directory() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let alice = org.issuer.issue("alice");
+    let question = format!("/internal/authz/directory/{company}/alice");
+    let asked = || org.authz.requests().iter().filter(|asked| asked.path == question).count();
+    for query in ["", "?q=m"] {
+        org.authz.answer("GET", &question, 200, role(true, "ALLOWED"));
+        let before = asked();
+        let mut holding = org.owner.begin().await.expect("a transaction");
+        let lock = "LOCK TABLE org.members, org.member_counts IN ACCESS EXCLUSIVE MODE";
+        sqlx::query(lock).execute(&mut *holding).await.expect("held");
+        let path = format!("/internal/org/companies/{company}/members{query}");
+        let read = || org.api.get(&path).bearer(&alice).send();
+        let losing = async {
+            testkit::until("both are admitted", || async { asked() == before + 2 }).await;
+            let waiting = Instant::now();
+            org.authz.answer("GET", &question, 200, role(false, "COMPANY_MEMBERSHIP_REQUIRED"));
+            testkit::until("the wait is long", || async { waiting.elapsed().as_millis() > 200 }).await;
+            holding.rollback().await.expect("let go");
+        };
+        let (one, other, ()) = tokio::join!(read(), read(), losing);
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 403], "{query}: {} {}", one.text, other.text);
+    }
 }
 
 /// Lists wait while the members cannot be read. Other reads and services' requests do not count toward the limit.
