@@ -61,11 +61,11 @@ async fn reads_of_a_large_company_are_served_by_indexes() {
         (&found.data()["total"], &found.data()["items"][0]["hasLinkedUser"]),
         (&1.into(), &true.into())
     );
-    let all = org.get(&format!("{directory}?page=2&pageSize=100")).await;
-    assert_eq!(
-        (&all.data()["total"], all.data()["items"].as_array().map(Vec::len)),
-        (&members.into(), Some(100))
-    );
+    for page in 1..=2 {
+        let all = org.get(&format!("{directory}?page={page}&pageSize=100")).await;
+        let shown = all.data()["items"].as_array().map(Vec::len);
+        assert_eq!((&all.data()["total"], shown), (&members.into(), Some(100)), "page {page}");
+    }
 }
 
 /// Texts that match many members and few, spread over the names or at their end, on near and far pages.
@@ -241,7 +241,8 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
             "first page",
             "members_directory",
             "SELECT id, (SELECT active FROM org.member_counts WHERE company_id = $1::uuid)
-               FROM org.members WHERE company_id = $1::uuid AND is_active
+               FROM (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
+                      ORDER BY display_name COLLATE \"C\", id LIMIT 100) m
              ORDER BY display_name COLLATE \"C\", id LIMIT 25",
         ),
         (
