@@ -1,6 +1,7 @@
 //! Builds the release programs `platform` and `gateway`: optimised across crates with the recorded profile, stripped,
 //! each with its debug information in a separate file. `--train` first records a new profile.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,8 @@ const PROGRAMS: [&str; 2] = ["platform", "gateway"];
 const PROFILE: &str = "xtask/pgo/release.profdata.xz";
 /// Output of `rustc -vV` when the profile was recorded. A profile fits no other compiler.
 const COMPILER: &str = "xtask/pgo/compiler";
+/// Symbols of the gateway's functions in the profile.
+const FUNCTIONS: &str = "xtask/pgo/functions";
 
 pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>> {
     match options.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -33,8 +36,12 @@ pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>
     if flags.is_empty() {
         crate::say("dist: the profile was recorded with another compiler; building without it");
     }
+    let is_profiled = !flags.is_empty();
     build.env("RUSTFLAGS", flags);
     succeed(&mut build)?;
+    if is_profiled && !fits(root)? {
+        crate::say("dist: no function of the gateway is in the profile: record it again with --train");
+    }
     for program in PROGRAMS {
         split_debug_information(&root.join("target/dist").join(program))?;
     }
@@ -59,6 +66,16 @@ fn profile(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
+/// Whether the profile has functions of the gateway that was built. The name of each function's symbol ends with a hash of
+/// its crate's dependencies, features and build profile: after a change of one of these the profile has none, and no error
+/// of the compiler tells.
+fn fits(root: &Path) -> anyhow::Result<bool> {
+    let recorded = std::fs::read_to_string(root.join(FUNCTIONS)).context(FUNCTIONS)?;
+    let built = crate::output(root, "nm", &["--defined-only", "target/dist/gateway"])?;
+    let built: HashSet<_> = built.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    Ok(recorded.lines().any(|name| built.contains(name)))
+}
+
 /// Identifies a recorded profile in a file name.
 fn checksum(bytes: &[u8]) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -73,7 +90,10 @@ fn split_debug_information(program: &Path) -> anyhow::Result<()> {
     let objcopy = || Command::new("objcopy");
     succeed(objcopy().arg("--only-keep-debug").arg(program).arg(&debug))?;
     let link = format!("--add-gnu-debuglink={}", debug.display());
-    succeed(objcopy().arg("--strip-all").arg(link).arg(program))?;
+    // Cargo has the same file under another name, and needs it whole for the next time.
+    let stripped = program.with_extension("stripped");
+    succeed(objcopy().arg("--strip-all").arg(link).arg(program).arg(&stripped))?;
+    std::fs::rename(&stripped, program)?;
     crate::say(&format!("{} and {}", program.display(), debug.display()));
     Ok(())
 }
