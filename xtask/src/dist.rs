@@ -13,8 +13,11 @@ const PROGRAMS: [&str; 2] = ["platform", "gateway"];
 const PROFILE: &str = "xtask/pgo/release.profdata.xz";
 /// Output of `rustc -vV` when the profile was recorded. A profile fits no other compiler.
 const COMPILER: &str = "xtask/pgo/compiler";
-/// Symbols of the gateway's functions in the profile.
+/// Symbols of the profile's functions in [`PROFILED`].
 const FUNCTIONS: &str = "xtask/pgo/functions";
+/// The crates whose functions the profile is for above all, how their symbols begin, and a program with them.
+const PROFILED: [(&str, &str, &str); 2] =
+    [("edge", "_ZN4edge", "gateway"), ("authz", "_ZN5authz", "platform")];
 
 pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>> {
     match options.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -29,18 +32,18 @@ pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>
     for program in PROGRAMS {
         build.args(["--bin", program]);
     }
-    let flags = profile(root)?.map_or_else(String::new, |path| {
+    let profile = profile(root)?;
+    let flags = profile.as_ref().map_or_else(String::new, |path| {
         // A function that changed since the profile was recorded is compiled without it; that needs no warning.
         format!("-Cprofile-use={} -Cllvm-args=-no-pgo-warn-mismatch", path.display())
     });
-    if flags.is_empty() {
+    if profile.is_none() {
         crate::say("dist: the profile was recorded with another compiler; building without it");
     }
-    let is_profiled = !flags.is_empty();
     build.env("RUSTFLAGS", flags);
     succeed(&mut build)?;
-    if is_profiled && !fits(root)? {
-        crate::say("dist: no function of the gateway is in the profile: record it again with --train");
+    if profile.is_some() {
+        say_what_is_not_profiled(root)?;
     }
     for program in PROGRAMS {
         split_debug_information(&root.join("target/dist").join(program))?;
@@ -66,14 +69,25 @@ fn profile(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// Whether the profile has functions of the gateway that was built. The name of each function's symbol ends with a hash of
-/// its crate's dependencies, features and build profile: after a change of one of these the profile has none, and no error
-/// of the compiler tells.
-fn fits(root: &Path) -> anyhow::Result<bool> {
+/// Names the crates that were built without the profile. A symbol ends with a hash of its crate's dependencies, features and
+/// build profile: after a change of one of these the profile has none of its functions, and the compiler does not say so.
+fn say_what_is_not_profiled(root: &Path) -> anyhow::Result<()> {
     let recorded = std::fs::read_to_string(root.join(FUNCTIONS)).context(FUNCTIONS)?;
-    let built = crate::output(root, "nm", &["--defined-only", "target/dist/gateway"])?;
+    for (name, prefix, program) in PROFILED {
+        let built = crate::output(root, "nm", &["--defined-only", &format!("target/dist/{program}")])?;
+        if !is_profiled(&recorded, prefix, &built) {
+            crate::say(&format!(
+                "dist: the profile fits no function of {name}: record it again with --train"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether one of the recorded symbols that begin with `prefix` is among those that `nm` printed.
+fn is_profiled(recorded: &str, prefix: &str, built: &str) -> bool {
     let built: HashSet<_> = built.lines().filter_map(|line| line.split_whitespace().last()).collect();
-    Ok(recorded.lines().any(|name| built.contains(name)))
+    recorded.lines().any(|name| name.starts_with(prefix) && built.contains(name))
 }
 
 /// Identifies a recorded profile in a file name.
@@ -104,4 +118,17 @@ fn succeed(command: &mut Command) -> anyhow::Result<()> {
         bail!("{command:?}: {status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_profiled_if_one_of_its_recorded_symbols_was_built() {
+        let recorded = "_ZN4edge3one17haE\n_ZN4edge3two17hbE\n_ZN5authz3one17hcE\n";
+        let built = "0000000000001000 t _ZN4edge3two17hbE\n0000000000002000 T _ZN5authz3one17hdE\n";
+        assert!(is_profiled(recorded, "_ZN4edge", built));
+        assert!(!is_profiled(recorded, "_ZN5authz", built), "another hash is another symbol");
+    }
 }

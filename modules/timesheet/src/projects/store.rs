@@ -1,7 +1,7 @@
 //! `timesheet.projects`. Codes are ordered by code point, so that lists have the same order on every machine.
 
 use contract::id::CompanyId;
-use contract::page::{Page, PageRequest};
+use contract::page::{MAX_PAGE_SIZE, Page, PageRequest};
 use serde_json::json;
 use service::db::on_constraint;
 use service::page;
@@ -30,6 +30,8 @@ pub(super) async fn list(
     .await
 }
 
+const _: () = assert!(MAX_PAGE_SIZE == 100, "the inner limit of `first`");
+
 /// A project and the number of all projects.
 struct CountedRow {
     id: Uuid,
@@ -39,8 +41,8 @@ struct CountedRow {
     total: i64,
 }
 
-/// Reads the first page. The inner limit is `MAX_PAGE_SIZE`. Without it, PostgreSQL expects the outer one to take a tenth of
-/// the projects and plans the statement at each execution, which takes longer than running it.
+/// Reads the first page. Without the inner limit, PostgreSQL expects the outer one to take a tenth of the projects and plans
+/// the statement at each execution.
 async fn first(reads: &Reads, company: CompanyId, limit: i64) -> sqlx::Result<Vec<CountedRow>> {
     sqlx::query_as!(
         CountedRow,

@@ -2,7 +2,7 @@
 
 use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
-use contract::page::{Page, PageRequest};
+use contract::page::{MAX_PAGE_SIZE, Page, PageRequest};
 use service::Reads;
 use uuid::Uuid;
 
@@ -33,6 +33,8 @@ impl From<CountedRow> for Row {
         Self { id, display_name, email, has_linked_user }
     }
 }
+
+const _: () = assert!(MAX_PAGE_SIZE == 100, "the inner limit of `first`");
 
 /// Begins the transaction of a search, whose statements read one snapshot. A statement that takes a second is cancelled
 /// (503), because the searches of other callers wait for its turn. The best plan depends on how frequent the text is.
@@ -83,9 +85,9 @@ fn page_of(rows: impl Iterator<Item = Row>, total: i64, request: PageRequest) ->
     Page::new(request, items.collect(), total)
 }
 
-/// Reads the first page in index order, and the total from `org.member_counts`, because counting would read every row. The
-/// inner limit is `MAX_PAGE_SIZE`. Without it, PostgreSQL expects the outer one to take a tenth of the company and plans the
-/// statement at each execution, which takes longer than running it.
+/// Reads the first page in index order, and the total from `org.member_counts`, because counting would read every row.
+/// Without the inner limit, PostgreSQL expects the outer one to take a tenth of the company and plans the statement at each
+/// execution, which takes longer than running it.
 async fn first(reads: &Reads, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<CountedRow>> {
     sqlx::query_as!(
         CountedRow,
