@@ -30,7 +30,7 @@ pub const LOG_FILTER: Variable = Variable::new(
     "PLATFORM_LOG",
     Kind::Text,
     Some("info,access=off,sqlx=warn"),
-    "Log filter: a level, or target=level,…; access is the access log",
+    "Log filter: a level, or target=level,…; access is the access log; optimised builds have no trace events",
 );
 
 /// The variables of the log.
