@@ -153,12 +153,14 @@ macro_rules! every {
                SELECT coalesce((SELECT " $number " FROM docs.document_counts WHERE company_id = $1), 0) AS total),
              page AS MATERIALIZED (
                (SELECT id, updated_at FROM docs.documents
-                WHERE company_id = $1 AND state = " $state " AND (SELECT $3::bigint * 2 <= total FROM length)
-                ORDER BY updated_at DESC, id LIMIT $2::bigint OFFSET $3)
+                WHERE company_id = $1 AND state = " $state "
+                ORDER BY updated_at DESC, id
+                LIMIT (SELECT CASE WHEN $3::bigint * 2 <= total THEN $2::bigint ELSE 0 END FROM length) OFFSET $3)
                UNION ALL
                (SELECT id, updated_at FROM docs.documents
-                WHERE company_id = $1 AND state = " $state " AND (SELECT $3 * 2 > total FROM length)
-                ORDER BY updated_at, id DESC LIMIT (SELECT greatest(least($2, total - $3), 0) FROM length)
+                WHERE company_id = $1 AND state = " $state "
+                ORDER BY updated_at, id DESC
+                LIMIT (SELECT CASE WHEN $3 * 2 > total THEN greatest(least($2, total - $3), 0) ELSE 0 END FROM length)
                 OFFSET (SELECT greatest(total - $3 - $2, 0) FROM length)))";
             $($value),*
         )
