@@ -1,4 +1,4 @@
-//! Limits on file sizes, file headers and bare tasks, which would drift without a check.
+//! Limits on file sizes, file headers, bare tasks and bare beginnings of transactions, which would drift without a check.
 
 use std::path::Path;
 
@@ -36,6 +36,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
                 header(&mut problems, path, &text);
                 if !is_test(path) {
                     tasks(&mut problems, path, &text);
+                    transactions(&mut problems, path, &text);
                     at_most(&mut problems, path, &text, LONGEST);
                     sizes.push(code_lines(&text));
                 }
@@ -63,6 +64,14 @@ fn tasks(problems: &mut Vec<String>, path: &str, text: &str) {
         && code.into_iter().any(|line| line.contains("tokio::spawn("))
     {
         problems.push(format!("{path}: a bare tokio::spawn; background work belongs to service::Workers"));
+    }
+}
+
+/// A call of sqlx's `begin` that is given up can leave its connection in the transaction.
+fn transactions(problems: &mut Vec<String>, path: &str, text: &str) {
+    let calls = [".begin_with(", "pool.begin("];
+    if !path.starts_with("xtask/") && text.lines().any(|line| calls.iter().any(|call| line.contains(call))) {
+        problems.push(format!("{path}: begin a transaction on a pool with service::transaction::begin"));
     }
 }
 

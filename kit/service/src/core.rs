@@ -15,6 +15,7 @@ use crate::db::{ACQUIRE_TIMEOUT, PoolGauges};
 use crate::fair_share::{FairLimit, FairShare, Use};
 use crate::read_limit::RefusedReads;
 use crate::readiness::Readiness;
+use crate::transaction;
 use crate::{ApiError, AuditedTx, Inside, LongReads, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
 
 /// Maximum number of remembered verified tokens, 32 MB at most: a service sees the same callers again and again, and
@@ -137,7 +138,7 @@ impl Core {
     /// # Errors
     /// 503 when the database is unavailable.
     pub async fn begin_as(&self, actor: &str, correlation: Option<&str>) -> Result<AuditedTx, ApiError> {
-        let tx = self.pool.begin().await?;
+        let tx = transaction::begin(&self.pool, "BEGIN").await?;
         Ok(AuditedTx::new(tx, self.name, actor, correlation))
     }
 

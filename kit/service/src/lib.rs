@@ -58,6 +58,7 @@ pub mod scram;
 pub mod sealed;
 pub mod serve;
 pub mod superadmin;
+pub mod transaction;
 pub mod two_store;
 pub mod workers;
 

@@ -21,4 +21,5 @@ mod queue_processes;
 mod reads;
 mod requests;
 mod sealed;
+mod transactions;
 mod workers;

@@ -2,7 +2,7 @@
 
 use contract::id::MemberId;
 use contract::page::{Page, PageRequest};
-use service::{ApiError, Permit, page};
+use service::{ApiError, Permit, page, transaction};
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -85,7 +85,7 @@ async fn rows(
     let window = (limit, offset);
     let is_filtered = selection.search.is_some() || selection.folder.is_some() || selection.templates;
     let begin = if selection.view.is_managers() && is_filtered { BEGIN_CUSTOM } else { BEGIN_GENERIC };
-    let mut tx = pool.begin_with(begin).await?;
+    let mut tx = transaction::begin(pool, begin).await?;
     let found = match (selection.view, is_filtered) {
         (View::All | View::TrashAll, false) => all(&mut tx, permit, selection, window).await?,
         (View::All | View::TrashAll, true) => some_of_all(&mut tx, permit, selection, window).await?,

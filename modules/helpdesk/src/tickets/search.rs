@@ -13,7 +13,7 @@ use contract::id::parse_uuid;
 use contract::page::{Page, PageRequest};
 use service::clients::org::MemberContext;
 use service::query::both;
-use service::{ApiError, LimitedRead, Permit, Query};
+use service::{ApiError, LimitedRead, Permit, Query, transaction};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -159,7 +159,7 @@ async fn find(
     filters: &Filters,
     scope: &Scope<'_>,
 ) -> Result<Found, ApiError> {
-    let mut tx = pool.begin().await?;
+    let mut tx = transaction::begin(pool, "BEGIN").await?;
     let query = words::query(&mut tx, filters.words.as_ref()).await?;
     let ask = Ask::new(permit, filters, scope);
     let found = match (&filters.words, query) {

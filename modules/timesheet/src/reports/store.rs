@@ -1,7 +1,7 @@
 //! Sums over `timesheet.entries`.
 
 use contract::Day;
-use service::{ApiError, Permit};
+use service::{ApiError, Permit, transaction};
 use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
@@ -77,7 +77,7 @@ pub(super) async fn sums(
 ) -> Result<Found, ApiError> {
     let statuses: Option<Vec<String>> =
         asked.statuses.as_ref().map(|words| words.iter().map(|word| (*word).to_owned()).collect());
-    let mut tx = pool.begin().await?;
+    let mut tx = transaction::begin(pool, "BEGIN").await?;
     // A generic plan reads the index as if the range were a few days, and takes ten times as long for a year.
     sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan").execute(&mut *tx).await?;
     let rows = if let Some(statuses) = statuses {

@@ -3,7 +3,7 @@
 use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::page::{MAX_PAGE_SIZE, Page, PageRequest};
-use service::Reads;
+use service::{Reads, transaction};
 use uuid::Uuid;
 
 use super::rules::{MAX_FOUND, MemberContext, MemberDirectoryEntry, Membership, Search};
@@ -69,7 +69,7 @@ pub(super) async fn page(
         let (rows, total) = search::scanned(reads, company, text, request).await?;
         return Ok((page_of(rows.into_iter(), total, request), false));
     }
-    let mut tx = app.core.pool.begin_with(BEGIN_SEARCH).await?;
+    let mut tx = transaction::begin(&app.core.pool, BEGIN_SEARCH).await?;
     let (rows, total) = search::page(&mut tx, company, text, request).await?;
     tx.commit().await?;
     Ok((page_of(rows.into_iter(), total.min(MAX_FOUND), request), total > MAX_FOUND))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use contract::id::{CompanyId, MemberId};
 use serde_json::json;
 use service::workers::{Next, Pace, Step};
-use service::{ApiError, AuditEvent, Core};
+use service::{ApiError, AuditEvent, Core, transaction};
 use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
@@ -103,7 +103,7 @@ impl Repair {
     }
 
     async fn read(&self) -> Result<Transaction<'static, Postgres>, ApiError> {
-        let mut tx = self.core.pool.begin().await?;
+        let mut tx = transaction::begin(&self.core.pool, "BEGIN").await?;
         limit_time(&mut tx).await?;
         Ok(tx)
     }

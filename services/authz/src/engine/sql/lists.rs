@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use contract::grants::company_module_id;
+use service::transaction;
 use sqlx::PgExecutor;
 
 use super::{MODEL_ATTEMPTS, SqlEngine, restless};
@@ -45,7 +46,7 @@ impl SqlEngine {
         };
         for _ in 0..MODEL_ATTEMPTS {
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-            let mut tx = self.lists.begin_with(begin).await.map_err(unanswered)?;
+            let mut tx = transaction::begin(&self.lists, begin).await.map_err(unanswered)?;
             let row = self.ask(&mut *tx, &model, question).await.map_err(unanswered)?;
             if !row.is_by(&model) {
                 model = self.models.reload(&self.pool).await?;

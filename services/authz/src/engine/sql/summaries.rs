@@ -1,6 +1,7 @@
 //! Summaries by SQL: facts and relations (`decide.sql`), then the own tuples (`own.sql`), in one transaction.
 
 use contract::id::CompanyId;
+use service::transaction;
 use sqlx::PgExecutor;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -29,7 +30,7 @@ impl SqlEngine {
                 asks: (portion.asks)(&model),
             };
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-            let mut tx = self.lists.begin_with(begin).await.map_err(unanswered)?;
+            let mut tx = transaction::begin(&self.lists, begin).await.map_err(unanswered)?;
             let row = self.ask(&mut *tx, &model, &question).await.map_err(unanswered)?;
             if !row.is_by(&model) {
                 model = self.models.reload(&self.pool).await?;
