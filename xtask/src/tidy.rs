@@ -1,4 +1,4 @@
-//! Limits on file sizes, file headers, bare tasks and bare beginnings of transactions, which would drift without a check.
+//! Limits on file sizes, file headers, bare tasks and calls of sqlx's `begin`, which would drift without a check.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn tasks(problems: &mut Vec<String>, path: &str, text: &str) {
     }
 }
 
-/// A call of sqlx's `begin` that is given up can leave its connection in the transaction.
+/// sqlx's `begin` can leave the connection in a transaction if its caller is dropped.
 fn transactions(problems: &mut Vec<String>, path: &str, text: &str) {
     let calls = [".begin_with(", "pool.begin("];
     if !path.starts_with("xtask/") && text.lines().any(|line| calls.iter().any(|call| line.contains(call))) {

@@ -2,31 +2,29 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use sqlx::{PgPool, Postgres, Transaction};
+use sqlx::{PgPool, Postgres, SqlSafeStr as _, Transaction};
 use tokio::runtime::Handle;
 
 type Begun = sqlx::Result<Transaction<'static, Postgres>>;
 
 /// Begins a transaction with a statement such as `BEGIN READ ONLY`.
 ///
-/// Whoever stops waiting for it, because a client left, leaves no transaction behind. After sqlx's own `begin`, a
-/// connection whose server answers too late goes back to the pool in an open transaction: its next statements are read
-/// from that transaction's snapshot, are not committed, or fail where it is read-only.
+/// A caller that is dropped while it waits, because its client left, leaves no transaction behind. sqlx's own `begin`
+/// would: it counts a transaction only once the server has answered, so it returns the connection to the pool without a
+/// rollback. Later statements on that connection are then not committed, read an old snapshot, or fail because the
+/// transaction is read-only.
 ///
 /// # Errors
 /// The database is unavailable.
 pub async fn begin(pool: &PgPool, statement: &'static str) -> Begun {
     let connection = pool.acquire().await?;
-    let answer =
-        async move { Transaction::begin(connection, Some(sqlx::SqlSafeStr::into_sql_str(statement))).await };
-    Beginning(Some(answer.boxed())).await
+    Beginning(Some(Transaction::begin(connection, Some(statement.into_sql_str())))).await
 }
 
-/// Waits for the server's answer, also after it was dropped; the transaction is rolled back then.
+/// The answer to `BEGIN`. If it is dropped, a task waits for the answer and rolls the transaction back.
 struct Beginning(Option<BoxFuture<'static, Begun>>);
 
 impl Future for Beginning {
@@ -34,7 +32,7 @@ impl Future for Beginning {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Begun> {
         let Some(answer) = &mut self.0 else { return Poll::Pending };
-        let begun = std::task::ready!(answer.as_mut().poll(context));
+        let begun = ready!(answer.as_mut().poll(context));
         self.0 = None;
         Poll::Ready(begun)
     }

@@ -8,7 +8,7 @@ use sqlx::postgres::PgPoolOptions;
 
 const BACKEND: &str = "SELECT pg_backend_pid()";
 
-pub(crate) async fn pool(connections: u32) -> PgPool {
+async fn pool(connections: u32) -> PgPool {
     let options = testkit::database().await.owner_options();
     PgPoolOptions::new()
         .max_connections(connections)
