@@ -7,7 +7,9 @@ use contract::Timestamp;
 use contract::id::CompanyId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sqlx::{AssertSqlSafe, PgConnection, PgTransaction};
+use sqlx::postgres::PgArguments;
+use sqlx::query::QueryAs;
+use sqlx::{AssertSqlSafe, PgConnection, PgTransaction, Postgres};
 use time::OffsetDateTime;
 
 use crate::fair_share::Use;
@@ -207,6 +209,15 @@ pub struct Hidden {
     pub payload: Value,
 }
 
+/// The objects around an object, whose audit rows its history has as well if their payload has these members.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Around {
+    /// Their [`AuditEvent::subject`]s.
+    pub subjects: Vec<String>,
+    /// Members of [`AuditEvent::payload`].
+    pub payload: Value,
+}
+
 /// The audit rows of one object (`<type>:<id>`) without the hidden ones, oldest first, at most [`MAX_HISTORY`].
 pub(crate) async fn history(
     core: &Core,
@@ -223,11 +234,42 @@ pub(crate) async fn history(
          ORDER BY seq DESC LIMIT $3",
         core.name
     );
-    let limit = i64::try_from(MAX_HISTORY).map_err(ApiError::internal)?;
     let actions: Vec<&str> = hidden.iter().map(|hidden| hidden.action).collect();
     let payloads: Vec<&Value> = hidden.iter().map(|hidden| &hidden.payload).collect();
-    let asked = sqlx::query_as(AssertSqlSafe(sql)).bind(company.as_uuid()).bind(subject).bind(limit);
-    let asked = asked.bind(actions).bind(payloads);
+    let asked = sqlx::query_as(AssertSqlSafe(sql)).bind(company.as_uuid()).bind(subject).bind(limit()?);
+    entries(core, asked.bind(actions).bind(payloads)).await
+}
+
+/// The audit rows of one object and those of the objects around it, oldest first, at most [`MAX_HISTORY`] together.
+pub(crate) async fn history_around(
+    core: &Core,
+    company: CompanyId,
+    subject: &str,
+    around: &Around,
+) -> Result<Vec<HistoryEntry>, ApiError> {
+    // As in `record`. Each object's rows are read by the index, latest first, and only as many as are shown.
+    let sql = format!(
+        "SELECT e.* FROM (SELECT $2 AS subject, '{{}}'::jsonb AS payload \
+             UNION ALL SELECT unnest($4::text[]), $5) AS wanted \
+           CROSS JOIN LATERAL (SELECT occurred_at, actor, action, subject, payload, seq FROM audit.{}__events \
+             WHERE company_id = $1 AND subject = wanted.subject AND payload @> wanted.payload \
+             ORDER BY seq DESC LIMIT $3) e \
+         ORDER BY e.seq DESC LIMIT $3",
+        core.name
+    );
+    let asked = sqlx::query_as(AssertSqlSafe(sql)).bind(company.as_uuid()).bind(subject).bind(limit()?);
+    entries(core, asked.bind(&around.subjects).bind(&around.payload)).await
+}
+
+fn limit() -> Result<i64, ApiError> {
+    i64::try_from(MAX_HISTORY).map_err(ApiError::internal)
+}
+
+/// Reads rows that are ordered latest first.
+async fn entries(
+    core: &Core,
+    asked: QueryAs<'_, Postgres, Written, PgArguments>,
+) -> Result<Vec<HistoryEntry>, ApiError> {
     let rows: Vec<Written> = asked.fetch_all(&core.pool).await?;
     let entry = |row: Written| {
         let Written { occurred_at, actor, action, subject, payload } = row;

@@ -62,7 +62,7 @@ pub mod transaction;
 pub mod two_store;
 pub mod workers;
 
-pub use audit::{AuditEvent, AuditedTx, Hidden, HistoryEntry, changes};
+pub use audit::{Around, AuditEvent, AuditedTx, Hidden, HistoryEntry, changes};
 pub use body::{Body, RawBody, UnreadBody};
 pub use bundle::Bundle;
 pub use caller::{Caller, Correlation};

@@ -16,7 +16,7 @@ use http::request::Parts;
 use serde_json::json;
 use telemetry::traces::step;
 
-use crate::audit::{self, Hidden, HistoryEntry};
+use crate::audit::{self, Around, Hidden, HistoryEntry};
 use crate::clients::authz::AuthzClient;
 use crate::company::{InternalCall, ServiceCall};
 use crate::{ApiError, CompanyCall, CompanyTx, Core};
@@ -156,6 +156,20 @@ impl Permit {
     ) -> Result<Vec<HistoryEntry>, ApiError> {
         audit::history(core, self.company, subject, hidden).await
     }
+
+    /// The audit rows of one object of the company and those of the objects around it, oldest first, at most the latest
+    /// [`MAX_HISTORY`](crate::audit::MAX_HISTORY) together.
+    ///
+    /// # Errors
+    /// 503 when the database is unavailable.
+    pub async fn history_around(
+        &self,
+        core: &Core,
+        subject: &str,
+        around: &Around,
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
+        audit::history_around(core, self.company, subject, around).await
+    }
 }
 
 impl ObjectPermit {
@@ -170,6 +184,19 @@ impl ObjectPermit {
         hidden: &[Hidden],
     ) -> Result<Vec<HistoryEntry>, ApiError> {
         audit::history(core, self.company, subject, hidden).await
+    }
+
+    /// As [`Permit::history_around`], for the permitted object.
+    ///
+    /// # Errors
+    /// 503 when the database is unavailable.
+    pub async fn history_around(
+        &self,
+        core: &Core,
+        subject: &str,
+        around: &Around,
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
+        audit::history_around(core, self.company, subject, around).await
     }
 }
 

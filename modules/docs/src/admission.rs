@@ -17,7 +17,8 @@ use contract::Subject;
 use contract::envelope::code;
 use service::two_store::TwoStore;
 use service::{
-    ApiError, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit, ReadPermit,
+    ApiError, Around, CompanyCall, CompanyTx, Core, Feature, Hidden, HistoryEntry, ObjectPermit, Permit,
+    ReadPermit,
 };
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout};
@@ -159,6 +160,18 @@ impl Admitted {
         match &self.proof {
             Proof::Object(permit, _) => permit.history_without(core, subject, hidden).await,
             Proof::Module(permit, _) => permit.history_without(core, subject, hidden).await,
+        }
+    }
+
+    pub(crate) async fn history_around(
+        &self,
+        core: &Core,
+        subject: &str,
+        around: &Around,
+    ) -> Result<Vec<HistoryEntry>, ApiError> {
+        match &self.proof {
+            Proof::Object(permit, _) => permit.history_around(core, subject, around).await,
+            Proof::Module(permit, _) => permit.history_around(core, subject, around).await,
         }
     }
 

@@ -2,16 +2,20 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::Value;
-use service::{ApiError, CompanyCall, Data, HistoryEntry};
+use serde_json::{Value, json};
+use service::{ApiError, Around, CompanyCall, Data, HistoryEntry};
 
 use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
 use crate::documents::rules::subject_of;
-use crate::{App, access_requests};
+use crate::placements::rules::Child;
+use crate::{App, access_requests, folders, placements};
 
-/// Requests for access, and the folders that the document has been in, are told to those who share it: they list its
-/// requests, and a folder is not open to everyone who reads a document in it.
+/// A manager may also open the document through a folder around it; what managers did to those folders is therefore in
+/// the document's history.
+///
+/// Requests for access, the folders that the document has been in, and what managers did to those around it are told to
+/// those who share it: they list its requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let mut admitted = admission::admit_trashed(&app, call).await?;
     let _read = admitted.wait_to_read(&app).await?;
@@ -24,9 +28,14 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 }
 
 async fn entries(app: &App, admitted: &Admitted) -> Result<Vec<HistoryEntry>, ApiError> {
-    let subject = subject_of(admitted.gist.id);
-    let mut entries = admitted.history_without(&app.core, &subject, &[]).await?;
-    if entries.iter().any(|entry| is_request(entry) || names_folder(entry))
+    let document = admitted.gist.id;
+    let subject = subject_of(document);
+    let folders =
+        placements::store::around(&app.core.pool, admitted.company, Child::Document(document)).await?;
+    let subjects = folders.into_iter().map(folders::rules::subject_of).collect();
+    let around = Around { subjects, payload: json!({ "asManager": true }) };
+    let mut entries = admitted.history_around(&app.core, &subject, &around).await?;
+    if entries.iter().any(|entry| is_request(entry) || names_folder(entry) || entry.subject != subject)
         && !admission::shares(app, admitted).await?
     {
         // Read anew: hidden entries do not count towards the limit.

@@ -7,16 +7,15 @@ use service::{ApiError, CompanyCall, Data, UnreadBody};
 use super::row::{ChangeParent, Decided, Moved, NewPlacement, Placement, moves};
 use super::rules::{Child, DocumentMove, FolderMove};
 use super::store;
-use crate::documents::http::summary;
-use crate::documents::rules::Document;
+use crate::documents::rules::{Document, State as Stored};
 use crate::folders::rules::{Folder, FolderId};
-use crate::{App, admission, folders};
+use crate::{App, admission, documents, folders};
 
 pub(crate) async fn move_document(
     State(app): State<App>,
     call: CompanyCall,
     body: UnreadBody,
-) -> Result<Data<Document>, ApiError> {
+) -> Result<Data<Option<Document>>, ApiError> {
     let mut admitted = admission::admit_move(&app, call).await?;
     let DocumentMove(to) = body.read().await?.parse()?;
     let child = Child::Document(admitted.gist.id);
@@ -31,7 +30,12 @@ pub(crate) async fn move_document(
             settled => break settled?,
         }
     }
-    summary(&app, &admitted).await
+    let (document, _, _) = documents::store::find(&app.core.pool, &admitted).await?;
+    // A document in the trash is shown to its managers only.
+    if document.state == Stored::Trashed && !admitted.managed {
+        return Ok(Data(None));
+    }
+    Ok(Data(Some(documents::answer::shown(&app, &admitted, document).await?)))
 }
 
 pub(crate) async fn move_folder(

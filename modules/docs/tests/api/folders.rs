@@ -459,6 +459,12 @@ async fn who_manages_a_folder_and_a_document_in_the_trash_takes_the_document_out
     let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
     assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 200);
     assert_eq!(place(&world, 1, &document, None).await.code(), "DOCUMENT_TRASHED", "control");
+    // Who manages the folder only is not told what a document in the trash contains.
+    let out = place(&world, 3, &document, None).await;
+    assert_eq!((out.status, out.data()), (200, &Value::Null), "{}", out.text);
+    assert_eq!(world.on(3, "GET", &document, "", None).await.status, 404);
+    let restored = world.on(1, "POST", &document, "/restore", None).await;
+    assert_eq!((restored.status, &restored.data()["folderId"]), (200, &Value::Null), "{}", restored.text);
 }
 
 #[tokio::test]

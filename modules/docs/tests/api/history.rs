@@ -75,6 +75,62 @@ async fn requests_for_access_and_folders_are_told_to_those_who_share_the_documen
 }
 
 #[tokio::test]
+async fn what_managers_do_to_the_folders_around_a_document_is_in_its_history() {
+    let world = World::of(6).await;
+    let outer = world.folder(1, "Outer", None).await;
+    let inner = world.folder(1, "Inner", Some(&outer)).await;
+    let theirs = world.folder(0, "Administrator's", None).await;
+    let body = json!({ "title": "Plan", "body": "text", "folderId": inner });
+    let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+    id(&world.share(1, &document, 2, "viewer").await);
+    assert_eq!(world.on(0, "GET", &document, "", None).await.status, 403, "control: a manager does not read");
+    let path = |folder: &str, rest: &str| format!("/folders/{folder}{rest}");
+    let done = async |who: usize, method: &str, path: &str, body: Value| {
+        let reply = world.ask(who, method, path, Some(body).filter(|body| !body.is_null())).await;
+        assert!(matches!(reply.status, 200 | 201), "{}", reply.text);
+        reply
+    };
+    let member = |who: usize| world.people[who].member;
+    // What the folders' owner does is not told, nor what somebody renames.
+    done(1, "POST", &path(&outer, "/shares"), json!({ "memberId": member(3), "role": "editor" })).await;
+    done(3, "PUT", &path(&inner, ""), json!({ "name": "Within" })).await;
+    let before = ["document.created", "share.created"];
+    assert_eq!(actions(&history(&world, 1, &document).await), before, "control");
+    done(0, "POST", &path(&outer, "/move"), json!({ "parentId": theirs })).await;
+    assert_eq!(world.on(0, "GET", &document, "", None).await.status, 200, "the manager has a right now");
+    done(0, "POST", &path(&outer, "/move"), json!({ "parentId": null })).await;
+    let body = json!({ "memberId": member(4), "role": "viewer" });
+    let share = id(&done(0, "POST", &path(&inner, "/shares"), body).await);
+    done(0, "PUT", &path(&inner, &format!("/shares/{share}")), json!({ "role": "editor" })).await;
+    done(0, "DELETE", &path(&inner, &format!("/shares/{share}")), Value::Null).await;
+    let told = [
+        (&outer, "folder.moved"),
+        (&outer, "folder.moved"),
+        (&inner, "share.created"),
+        (&inner, "share.role_changed"),
+        (&inner, "share.deleted"),
+    ];
+    for who in [1, 3] {
+        let entries = history(&world, who, &document).await;
+        let (of_document, of_folders) = entries.split_at(before.len());
+        assert_eq!(actions(of_document), before, "{who}");
+        let seen: Vec<Value> =
+            of_folders.iter().map(|entry| json!([entry["subject"], entry["action"]])).collect();
+        let expected = told.map(|(folder, action)| json!([format!("folder:{folder}"), action]));
+        assert_eq!(seen, expected, "{who}");
+        let actor = &world.people[0].subject;
+        let is_theirs = |entry: &Value| entry["actor"] == *actor && entry["payload"]["asManager"] == true;
+        assert!(of_folders.iter().all(is_theirs), "{who}: {of_folders:?}");
+    }
+    assert_eq!(actions(&history(&world, 2, &document).await), before, "a viewer is not told about folders");
+    // Outside the folders, their history is not the document's.
+    let out = world.on(1, "POST", &document, "/move", Some(json!({ "folderId": null }))).await;
+    assert_eq!(out.status, 200, "{}", out.text);
+    let entries = history(&world, 1, &document).await;
+    assert_eq!(actions(&entries), ["document.created", "share.created", "document.moved"]);
+}
+
+#[tokio::test]
 async fn requests_for_access_push_nothing_out_of_the_history_that_viewers_see() {
     let world = World::of(4).await;
     let folder = world.folder(1, "Team", None).await;
