@@ -2,7 +2,6 @@
 //! features, roles and own tuples it has in which company. A summary is not a decision, so the companies may be read at
 //! different moments, each of them not before the request.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contract::Subject;
@@ -45,7 +44,8 @@ pub(super) struct Sources<'a> {
 #[derive(Debug)]
 pub(super) struct Holdings {
     pub(super) catalog: Arc<Catalog>,
-    pub(super) features: BTreeSet<String>,
+    /// Their keys in ascending order, each once.
+    pub(super) features: Vec<Arc<str>>,
     pub(super) bindings: Vec<RoleBinding>,
     pub(super) tuples: Vec<OwnTuple>,
     /// Whether `tuples` is complete.
@@ -148,7 +148,7 @@ impl Holdings {
             return Ok(None);
         }
         let catalog = sources.catalogs.of(&facts.model);
-        let (features, bindings, tuples) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let (features, bindings, tuples) = (Vec::new(), Vec::new(), Vec::new());
         let mut found = Self { catalog, features, bindings, tuples, are_all: true };
         if decided.allowed {
             found.add_superadmin();
@@ -159,7 +159,7 @@ impl Holdings {
     fn add_superadmin(&mut self) {
         self.bindings.push(RoleBinding { scope: Scope::Global, role: SUPERADMIN, company_id: None });
         let own = self.catalog.features.iter().filter(|feature| feature.rule == Rule::Superadmin);
-        self.features.extend(own.map(|feature| feature.key.clone()));
+        self.features.extend(own.map(|feature| Arc::clone(&feature.key)));
     }
 
     /// Adds what the subject has in those of the companies that are open to it, and collects those.
@@ -177,6 +177,8 @@ impl Holdings {
                 open.insert(*company);
             }
         }
+        self.features.sort_unstable();
+        self.features.dedup();
         self.tuples.extend(tiers.into_iter().filter(|tuple| open.contains(&tuple.company)));
         Ok(())
     }
@@ -189,7 +191,7 @@ impl Holdings {
         }
         for feature in self.catalog.features.iter().filter(|feature| feature.rule != Rule::Superadmin) {
             if feature.ask(company).map_or(Ok(true), |ask| holds(facts, &ask))? {
-                self.features.insert(feature.key.clone());
+                self.features.push(Arc::clone(&feature.key));
             }
         }
         Ok(())

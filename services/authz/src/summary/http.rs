@@ -2,13 +2,13 @@
 //! all of them, for a subject with very many tuples, for very many modules or by SQL it is an expensive read, limited as
 //! lists are and using their connections.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use contract::Subject;
 use contract::id::CompanyId;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use service::{ApiError, Caller, Data, Query};
 
 use super::catalogs::Catalogs;
@@ -28,7 +28,8 @@ pub struct Summary {
     subject_id: Subject,
     company_id: String,
     module_key: &'static str,
-    feature_keys: BTreeSet<String>,
+    #[serde(serialize_with = "strings")]
+    feature_keys: Vec<Arc<str>>,
     role_bindings: Vec<RoleBinding>,
     object_access: Vec<ObjectAccess>,
     /// Whether entries may be missing from the list.
@@ -72,13 +73,17 @@ pub async fn summary(
     Ok(Data(summary))
 }
 
+fn strings<S: Serializer>(strings: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(strings.iter().map(AsRef::<str>::as_ref))
+}
+
 fn empty(subject_id: Subject, company: Option<CompanyId>) -> Summary {
     Summary {
         api_version: API_VERSION,
         subject_id,
         company_id: company.map(|id| id.to_string()).unwrap_or_default(),
         module_key: "",
-        feature_keys: BTreeSet::new(),
+        feature_keys: Vec::new(),
         role_bindings: Vec::new(),
         object_access: Vec::new(),
         object_access_truncated: false,

@@ -1,6 +1,8 @@
 //! The features, scopes and policies of a summary: the fragments' entries, parsed leniently because registry has
 //! already checked them. Pure.
 
+use std::sync::Arc;
+
 use contract::decision::ObjectRef;
 use contract::fragment::access_feature;
 use contract::id::CompanyId;
@@ -13,6 +15,7 @@ use crate::engine::{Enabled, OwnTuple};
 /// What the enabled modules and apps declare.
 #[derive(Debug)]
 pub(super) struct Catalog {
+    /// In ascending order of their keys.
     pub(super) features: Vec<Feature>,
     pub(super) row_scopes: Vec<RowScope>,
     pub(super) field_policies: Vec<FieldPolicy>,
@@ -54,7 +57,7 @@ pub(super) enum Rule {
 #[derive(Clone, Debug)]
 pub(super) struct Feature {
     module: String,
-    pub(super) key: String,
+    pub(super) key: Arc<str>,
     pub(super) rule: Rule,
 }
 
@@ -77,14 +80,16 @@ impl Feature {
     }
 }
 
-/// All declared features, and the access feature of each module.
+/// All declared features, and the access feature of each module, in ascending order of their keys.
 fn features(modules: &[Enabled]) -> Vec<Feature> {
     let of_module = |module: &Enabled| -> Vec<Feature> {
-        let feature = |key: &String, rule| Feature { module: module.key.clone(), key: key.clone(), rule };
+        let feature = |key: &str, rule| Feature { module: module.key.clone(), key: key.into(), rule };
         let declared = module.features.iter().map(|key| feature(key, rule(&module.fragment, key)));
         declared.chain([feature(&access_feature(&module.key), Rule::Member)]).collect()
     };
-    modules.iter().flat_map(of_module).collect()
+    let mut features: Vec<Feature> = modules.iter().flat_map(of_module).collect();
+    features.sort_by(|one, other| one.key.cmp(&other.key));
+    features
 }
 
 fn rule(fragment: &Value, key: &str) -> Rule {

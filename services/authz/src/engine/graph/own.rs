@@ -2,6 +2,7 @@
 
 use contract::decision::ObjectRef;
 use contract::fragment::is_base_type;
+use contract::grants::company_module_id;
 use contract::id::CompanyId;
 use hashbrown::HashMap;
 
@@ -67,17 +68,19 @@ fn tiers(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
     let relations = rules.model.relations(MODULE);
     let words: Vec<_> =
         relations.iter().filter_map(|relation| Some((graph.words.find(relation)?, *relation))).collect();
-    let mut tiers = Vec::new();
-    for (company, module) in companies
-        .iter()
-        .flat_map(|company| rules.model.enabled().iter().map(move |module| (*company, module.key.as_str())))
-    {
-        let object = ObjectRef::company_module(company, module);
-        let Some(node) = graph.node(&object.kind, &object.id) else { continue };
-        for (word, relation) in &words {
-            if graph.contains(node, Edge { near: *word, far: Word::NONE, node: subject }) {
-                let (object, relation) = (object.clone(), (*relation).to_owned());
-                tiers.push(OwnTuple { company, object, relation });
+    let (Some(kind), mut tiers) = (graph.words.find(MODULE), Vec::new()) else { return Vec::new() };
+    for company in companies {
+        let mut id = company_module_id(*company, "");
+        let of_company = id.len();
+        for module in rules.model.enabled() {
+            id.truncate(of_company);
+            id.push_str(&module.key);
+            let Some(node) = graph.names.find(kind, &id) else { continue };
+            for (word, relation) in &words {
+                if graph.contains(node, Edge { near: *word, far: Word::NONE, node: subject }) {
+                    let object = ObjectRef::company_module(*company, &module.key);
+                    tiers.push(OwnTuple { company: *company, object, relation: (*relation).to_owned() });
+                }
             }
         }
     }

@@ -178,10 +178,15 @@ impl<'a> Search<'a> {
         states: usize,
         budget: usize,
     ) -> Self {
-        let mut search = Self::new(graph, rules, subject, &[], budget);
+        let mut search = Self::new(graph, rules, subject, &[], budget).without_paths();
         search.whole = search.whole.saturating_add(states.saturating_mul(OWN_STATES));
-        search.most_tuples = 0;
         search
+    }
+
+    /// The same search, whose answers have no paths.
+    pub(crate) const fn without_paths(mut self) -> Self {
+        self.most_tuples = 0;
+        self
     }
 
     /// Whether the subject, which must not be a userset, holds a state. Reuses all earlier results.
@@ -340,6 +345,9 @@ impl<'a> Search<'a> {
         }
         let by = |direct: &&Word| self.graph.contains(node, Edge { near: **direct, far: of, node: subject });
         let direct = rule.direct.iter().find(by)?;
+        if self.most_tuples == 0 {
+            return Some(Path::default());
+        }
         Some(Path { tuples: vec![tuple_text(self.graph, node, *direct, subject, of)], is_cut: false })
     }
 

@@ -127,8 +127,8 @@ impl MemoryEngine {
 
     async fn decide(&self, view: Arc<View>, question: &Question) -> Result<Facts, Lost> {
         let (mut facts, moment) = self.moment(view, question).await?;
-        let found = self.search(&moment.view, question).await;
-        add(&mut facts, question, found);
+        let found = self.found(self.search(&moment.view, question)).await;
+        add(&mut facts, question.asks.iter().cloned(), found);
         if let Some(sampler) = self.sampler.as_ref().filter(|sampler| sampler.is_due()) {
             sampler.compare(self.clone_without_sampler(), question.clone(), facts.clone(), moment);
         }
@@ -139,9 +139,12 @@ impl MemoryEngine {
         Self { sampler: None, ..self.clone() }
     }
 
-    async fn search(&self, view: &View, question: &Question) -> Vec<Found> {
+    fn search<'a>(&self, view: &'a View, question: &'a Question) -> Search<'a> {
         let budget = states(self.budget);
-        let mut search = Search::new(&view.graph, &view.rules, &question.subject, &question.asks, budget);
+        Search::new(&view.graph, &view.rules, &question.subject, &question.asks, budget)
+    }
+
+    async fn found(&self, mut search: Search<'_>) -> Vec<Found> {
         let mut turn = None;
         loop {
             match search.advance(EDGES_AT_A_TIME) {
@@ -168,8 +171,8 @@ impl MemoryEngine {
     ) -> Result<Explained, Lost> {
         let permit = self.read_permit().await?;
         let (mut facts, moment) = self.moment(view, question).await?;
-        let found = self.search(&moment.view, question).await;
-        add(&mut facts, question, found);
+        let found = self.found(self.search(&moment.view, question)).await;
+        add(&mut facts, question.asks.iter().cloned(), found);
         let (view, subject, ask, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), ask.clone(), states(self.budget));
         // Up to two hundred searches, which must not delay other decisions.
@@ -205,8 +208,8 @@ impl MemoryEngine {
         let mut question = Question { subject: portion.subject.clone(), places, asks: Vec::new() };
         let (mut facts, moment) = self.moment(view, &question).await?;
         question.asks = (portion.asks)(&moment.view.rules.model);
-        let found = self.search(&moment.view, &question).await;
-        add(&mut facts, &question, found);
+        let found = self.found(self.search(&moment.view, &question).without_paths()).await;
+        add(&mut facts, question.asks, found);
         let own::Own { tiers, objects, looked_at } = self.own(&moment, portion).await?;
         Ok(Summarized { facts, tiers, objects, looked_at })
     }
@@ -236,12 +239,12 @@ fn is_cheap(view: &View, portion: &Portion<'_>) -> bool {
     modules.saturating_mul(portion.companies.len()) <= FEW_MODULES && tuples <= FEW_TUPLES
 }
 
-fn add(facts: &mut Facts, question: &Question, found: Vec<Found>) {
-    for (ask, Found { held, path, is_cut }) in question.asks.iter().zip(found) {
+fn add(facts: &mut Facts, asks: impl IntoIterator<Item = Ask>, found: Vec<Found>) {
+    for (ask, Found { held, path, is_cut }) in asks.into_iter().zip(found) {
         if !path.is_empty() {
             facts.paths.insert(ask.clone(), Path { text: path, is_cut });
         }
-        facts.held.insert(ask.clone(), held);
+        facts.held.insert(ask, held);
     }
 }
 
