@@ -3,8 +3,8 @@
 
 use std::pin::Pin;
 
-use contract::Timestamp;
 use contract::id::CompanyId;
+use contract::{Subject, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sqlx::postgres::PgArguments;
@@ -209,13 +209,13 @@ pub struct Hidden {
     pub payload: Value,
 }
 
-/// The objects around an object, whose audit rows its history has as well if their payload has these members.
+/// The objects around an object, some of whose audit rows its history has as well.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Around {
-    /// Their [`AuditEvent::subject`]s.
-    pub subjects: Vec<String>,
-    /// Members of [`AuditEvent::payload`].
-    pub payload: Value,
+    /// Their [`AuditEvent::subject`]s, each with its owner, whose own actions are left out.
+    pub objects: Vec<(String, Subject)>,
+    /// The [`AuditEvent::action`]s that are included.
+    pub actions: &'static [&'static str],
 }
 
 /// The audit rows of one object (`<type>:<id>`) without the hidden ones, oldest first, at most [`MAX_HISTORY`].
@@ -249,16 +249,19 @@ pub(crate) async fn history_around(
 ) -> Result<Vec<HistoryEntry>, ApiError> {
     // As in `record`. Each object's rows are read by the index, latest first, and only as many as are shown.
     let sql = format!(
-        "SELECT e.* FROM (SELECT $2 AS subject, '{{}}'::jsonb AS payload \
-             UNION ALL SELECT unnest($4::text[]), $5) AS wanted \
+        "SELECT e.* FROM (SELECT $2 AS subject, NULL AS owner \
+             UNION ALL SELECT * FROM unnest($4::text[], $5::text[])) AS wanted \
            CROSS JOIN LATERAL (SELECT occurred_at, actor, action, subject, payload, seq FROM audit.{}__events \
-             WHERE company_id = $1 AND subject = wanted.subject AND payload @> wanted.payload \
+             WHERE company_id = $1 AND subject = wanted.subject \
+               AND (wanted.owner IS NULL OR (actor <> wanted.owner AND action = ANY($6::text[]))) \
              ORDER BY seq DESC LIMIT $3) e \
          ORDER BY e.seq DESC LIMIT $3",
         core.name
     );
     let asked = sqlx::query_as(AssertSqlSafe(sql)).bind(company.as_uuid()).bind(subject).bind(limit()?);
-    entries(core, asked.bind(&around.subjects).bind(&around.payload)).await
+    let (subjects, owners): (Vec<&str>, Vec<&str>) =
+        around.objects.iter().map(|(subject, owner)| (subject.as_str(), owner.as_str())).unzip();
+    entries(core, asked.bind(subjects).bind(owners).bind(around.actions)).await
 }
 
 fn limit() -> Result<i64, ApiError> {

@@ -117,6 +117,22 @@ pub(super) async fn of(pool: &PgPool, admitted: &Admitted) -> Result<StoredFolde
     find(pool, admitted.company, admitted.id).await?.ok_or_else(unknown)
 }
 
+/// The owners of folders.
+pub(crate) async fn owners(
+    pool: &PgPool,
+    company: CompanyId,
+    folders: &[FolderId],
+) -> Result<Vec<(FolderId, Subject)>, ApiError> {
+    let ids: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
+    let rows = sqlx::query!(
+        "SELECT id, owner_kc_sub FROM docs.folders WHERE company_id = $1 AND id = ANY($2)",
+        company.as_uuid(),
+        &ids
+    );
+    let rows = rows.fetch_all(pool).await?;
+    rows.into_iter().map(|row| Ok((row.id.into(), subject(&row.owner_kc_sub)?))).collect()
+}
+
 /// Renames a folder and returns its former name.
 pub(super) async fn rename(tx: &mut CompanyTx, id: FolderId, name: &str) -> Result<String, ApiError> {
     let company = tx.company().as_uuid();

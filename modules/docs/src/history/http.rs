@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 use service::{ApiError, Around, CompanyCall, Data, HistoryEntry};
 
 use crate::admission::{self, Admitted};
@@ -11,11 +11,11 @@ use crate::documents::rules::subject_of;
 use crate::placements::rules::Child;
 use crate::{App, access_requests, folders, placements};
 
-/// A manager may also open the document through a folder around it; what managers did to those folders is therefore in
-/// the document's history.
+/// A manager may also open the document through a folder around it. What others than its owner did to such a folder, the
+/// sweep that finishes what broke off included, is therefore in the document's history.
 ///
-/// Requests for access, the folders that the document has been in, and what managers did to those around it are told to
-/// those who share it: they list its requests, and a folder is not open to everyone who reads a document in it.
+/// Requests for access, the folders that the document has been in, and what was done to those around it are told to those
+/// who share it: they list its requests, and a folder is not open to everyone who reads a document in it.
 pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
     let mut admitted = admission::admit_trashed(&app, call).await?;
     let _read = admitted.wait_to_read(&app).await?;
@@ -30,10 +30,11 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 async fn entries(app: &App, admitted: &Admitted) -> Result<Vec<HistoryEntry>, ApiError> {
     let document = admitted.gist.id;
     let subject = subject_of(document);
-    let folders =
-        placements::store::around(&app.core.pool, admitted.company, Child::Document(document)).await?;
-    let subjects = folders.into_iter().map(folders::rules::subject_of).collect();
-    let around = Around { subjects, payload: json!({ "asManager": true }) };
+    let company = admitted.company;
+    let folders = placements::store::around(&app.core.pool, company, Child::Document(document)).await?;
+    let folders = folders::store::owners(&app.core.pool, company, &folders).await?;
+    let objects = folders.into_iter().map(|(id, owner)| (folders::rules::subject_of(id), owner)).collect();
+    let around = Around { objects, actions: &OPENING };
     let mut entries = admitted.history_around(&app.core, &subject, &around).await?;
     if entries.iter().any(|entry| is_request(entry) || names_folder(entry) || entry.subject != subject)
         && !admission::shares(app, admitted).await?
@@ -48,6 +49,8 @@ async fn entries(app: &App, admitted: &Admitted) -> Result<Vec<HistoryEntry>, Ap
 }
 
 const FOLDER_ID: &str = "folderId";
+/// What may open the documents in a folder to others, or end that.
+const OPENING: [&str; 4] = ["folder.moved", "share.created", "share.role_changed", "share.deleted"];
 
 fn is_request(entry: &HistoryEntry) -> bool {
     access_requests::rules::ACTIONS.contains(&entry.action.as_str())

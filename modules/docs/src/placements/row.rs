@@ -31,6 +31,7 @@ pub struct Placement {
     pub(crate) state: String,
     /// Who takes it out of its folder or moves it to the next one, while that is under way.
     pub(crate) moved_by: Option<String>,
+    /// Whether a manager of what someone else owns made the move that is under way, or else the latest one.
     pub(crate) moved_as_manager: bool,
 }
 
@@ -175,6 +176,7 @@ impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
         }
         let placement = Placement {
             state: "pending".to_owned(),
+            moved_as_manager: AS_MANAGER,
             ..Placement::active(self.company, self.child, self.parent)
         };
         store::insert(tx.conn(), &placement).await?;

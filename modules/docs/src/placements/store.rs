@@ -134,14 +134,15 @@ pub(crate) async fn broken_off_in(
 /// Adds a placement in its given state.
 pub(crate) async fn insert(conn: &mut PgConnection, placement: &Placement) -> Result<(), ApiError> {
     sqlx::query!(
-        "INSERT INTO docs.placements(id, company_id, document_id, folder_id, parent_id, state)
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO docs.placements(id, company_id, document_id, folder_id, parent_id, state, moved_as_manager)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
         placement.id,
         placement.company.as_uuid(),
         placement.child.document().map(DocumentId::as_uuid),
         placement.child.folder().map(FolderId::as_uuid),
         placement.parent.as_uuid(),
-        placement.state
+        placement.state,
+        placement.moved_as_manager
     )
     .execute(conn)
     .await?;

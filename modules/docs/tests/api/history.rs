@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, id};
+use crate::properties::sweep;
+use crate::world::{Fault, World, id};
 
 async fn history(world: &World, who: usize, document: &str) -> Vec<Value> {
     let reply = world.on(who, "GET", document, "/history", None).await;
@@ -128,6 +129,39 @@ async fn what_managers_do_to_the_folders_around_a_document_is_in_its_history() {
     assert_eq!(out.status, 200, "{}", out.text);
     let entries = history(&world, 1, &document).await;
     assert_eq!(actions(&entries), ["document.created", "share.created", "document.moved"]);
+}
+
+#[tokio::test]
+async fn what_managers_do_is_in_the_history_when_a_sweep_finishes_it() {
+    let world = World::of(4).await;
+    let (folder, theirs) = (world.folder(1, "Mine", None).await, world.folder(0, "Theirs", None).await);
+    let made = async |folder: Option<&str>| {
+        let body = json!({ "title": "Plan", "folderId": folder });
+        id(&world.ask(1, "POST", "/documents", Some(body)).await)
+    };
+    let (within, alone) = (made(Some(&folder)).await, made(None).await);
+    let break_off = async |path: &str, body: Value| {
+        world.fail(&[Fault::LostAfter]);
+        let reply = world.ask(0, "POST", path, Some(body)).await;
+        assert_eq!(reply.status, 503, "{}", reply.text);
+        world.fail(&[]);
+    };
+    let share = json!({ "memberId": world.people[2].member, "role": "viewer" });
+    break_off(&format!("/folders/{folder}/shares"), share).await;
+    break_off(&format!("/folders/{folder}/move"), json!({ "parentId": theirs })).await;
+    break_off(&format!("/documents/{alone}/move"), json!({ "folderId": theirs })).await;
+    sweep(&world).await;
+    let told = async |document: &str| {
+        let entries = history(&world, 1, document).await;
+        let entry = |entry: &Value| json!([entry["actor"], entry["action"], entry["payload"]["asManager"]]);
+        let mut told: Vec<Value> = entries.iter().skip(1).map(entry).collect();
+        told.sort_by_key(ToString::to_string);
+        told
+    };
+    let by_sweep = |action: &str, marked: Value| json!(["system:two-store-sweep", action, marked]);
+    let expected = [by_sweep("folder.moved", json!(true)), by_sweep("share.created", Value::Null)];
+    assert_eq!(told(&within).await, expected);
+    assert_eq!(told(&alone).await, [by_sweep("document.moved", json!(true))]);
 }
 
 #[tokio::test]
