@@ -123,6 +123,9 @@ pub(crate) async fn owners(
     company: CompanyId,
     folders: &[FolderId],
 ) -> Result<Vec<(FolderId, Subject)>, ApiError> {
+    if folders.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids: Vec<Uuid> = folders.iter().map(|id| id.as_uuid()).collect();
     let rows = sqlx::query!(
         "SELECT id, owner_kc_sub FROM docs.folders WHERE company_id = $1 AND id = ANY($2)",

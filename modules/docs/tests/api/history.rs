@@ -92,7 +92,7 @@ async fn what_managers_do_to_the_folders_around_a_document_is_in_its_history() {
         reply
     };
     let member = |who: usize| world.people[who].member;
-    // What the folders' owner does is not told, nor what somebody renames.
+    // The history leaves out what the folder's own owner shares, and renames by anyone.
     done(1, "POST", &path(&outer, "/shares"), json!({ "memberId": member(3), "role": "editor" })).await;
     done(3, "PUT", &path(&inner, ""), json!({ "name": "Within" })).await;
     let before = ["document.created", "share.created"];
