@@ -15,8 +15,8 @@ pub const MAX_CURSOR: usize = 512;
 
 /// Reads one page. `rows` is one statement that takes a limit and an offset. Each of its rows holds the length of the
 /// whole list (`total`), so that both come from one snapshot. The statement counts the list's own table, stored counts
-/// or a window over one table, never a window over a join. A page past the end has no row that holds the length, so the
-/// first row of the list is read instead.
+/// or a window over one table, never a window over a join. For a page past the end it returns any row of the list, for
+/// its length, or none; then the first row of the list is read as well.
 ///
 /// # Errors
 /// 503 when the database is unavailable; those of `item`.
@@ -35,6 +35,7 @@ where
         None if page.page == 1 => 0,
         None => rows(1, 0).await?.first().map_or(0, total),
     };
+    let found = if page.offset() < length { found } else { Vec::new() };
     let items = found.into_iter().map(item).collect::<Result<_, _>>()?;
     Ok(Page::new(page, items, length))
 }
@@ -193,5 +194,25 @@ mod tests {
         assert_eq!(page(2, 3).await, (vec![2], 3, vec![(2, 2)]));
         assert_eq!(page(3, 3).await, (vec![], 3, vec![(2, 4), (1, 0)]));
         assert_eq!(page(1, 0).await, (vec![], 0, vec![(2, 0)]));
+    }
+
+    #[tokio::test]
+    async fn a_page_past_the_end_whose_statement_tells_the_length_is_read_once() {
+        let asked = RefCell::new(0);
+        let page = async |page, length: i64| {
+            let last = |limit, offset: i64| {
+                *asked.borrow_mut() += 1;
+                let from = offset.min((length - 1).max(0));
+                let rows = (from..length).take(usize::try_from(limit).expect("small")).collect();
+                std::future::ready(sqlx::Result::<Vec<i64>>::Ok(rows))
+            };
+            let request = PageRequest { page, page_size: 2 };
+            let page = load(request, last, |_| length, Ok).await.expect("rows");
+            (page.items, page.total, asked.take())
+        };
+        assert_eq!(page(2, 3).await, (vec![2], 3, 1));
+        assert_eq!(page(3, 3).await, (vec![], 3, 1));
+        assert_eq!(page(2, 2).await, (vec![], 2, 1));
+        assert_eq!(page(1, 0).await, (vec![], 0, 1));
     }
 }

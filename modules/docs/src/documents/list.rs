@@ -97,7 +97,8 @@ async fn rows(
     Ok(found)
 }
 
-/// A statement whose head defines the tables `page(id, updated_at)` and `length(total)`; `$1` is the company.
+/// A statement whose head defines the tables `page(id, updated_at)` and `length(total)`; `$1` is the company. Where the
+/// length costs as much as a page, a page past the end holds the last row of the list (see [`page::load`]).
 macro_rules! listed {
     ($($head:literal)+; $($value:expr),*) => {
         sqlx::query_as!(
@@ -145,19 +146,20 @@ async fn own(
 }
 
 /// Every document of the company in one state, whose number is a column of `document_counts`. Pages of the second half
-/// are read from the end. `LIMIT` selects the half: a condition would add a plan node that each skipped row passes.
+/// are read from the end. `LIMIT` selects the half: a condition would add a plan node that each skipped row passes. The
+/// columns are those of the index, in its order: any others would be copied out of each skipped row.
 macro_rules! every {
     ($state:literal, $number:literal; $($value:expr),*) => {
         listed!(
             "WITH length AS MATERIALIZED (
                SELECT coalesce((SELECT " $number " FROM docs.document_counts WHERE company_id = $1), 0) AS total),
              page AS MATERIALIZED (
-               (SELECT id, updated_at FROM docs.documents
+               (SELECT company_id, updated_at, id FROM docs.documents
                 WHERE company_id = $1 AND state = " $state "
                 ORDER BY updated_at DESC, id
                 LIMIT (SELECT CASE WHEN $3::bigint * 2 <= total THEN $2::bigint ELSE 0 END FROM length) OFFSET $3)
                UNION ALL
-               (SELECT id, updated_at FROM docs.documents
+               (SELECT company_id, updated_at, id FROM docs.documents
                 WHERE company_id = $1 AND state = " $state "
                 ORDER BY updated_at, id DESC
                 LIMIT (SELECT CASE WHEN $3 * 2 > total THEN greatest(least($2, total - $3), 0) ELSE 0 END FROM length)
@@ -194,9 +196,10 @@ async fn some_of_all(
              SELECT id, updated_at FROM docs.documents
              WHERE company_id = $1 AND state = $2 AND ($4::uuid IS NULL OR folder_id = $4)
                AND (NOT $5::bool OR is_template) AND ($3::text IS NULL OR strpos(folded_title, lower($3)) > 0)),
+           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted),
            page AS MATERIALIZED (
-             SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $6 OFFSET $7),
-           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
+             SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id
+             LIMIT $6 OFFSET least($7, greatest((SELECT total FROM length) - 1, 0)))"#;
         permit.company.as_uuid(),
         selection.view.state().word(),
         selection.search,

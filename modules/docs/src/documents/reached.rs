@@ -78,6 +78,16 @@ pub(super) async fn all(
              UNION ALL SELECT id, updated_at FROM docs.documents
                WHERE $5::bool AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active' AND general_access = 'restricted'
                  AND (folder_id IS NULL OR folder_id NOT IN (SELECT unnest($4)))),
+           length AS MATERIALIZED (
+             SELECT (SELECT count(*) FROM single)
+               + (SELECT count(*) FROM unnest($4) AS within(folder_id) CROSS JOIN LATERAL (
+                   SELECT FROM docs.documents
+                   WHERE company_id = $1 AND folder_id = within.folder_id AND state = 'active'
+                     AND general_access = 'restricted' AND ($5 OR owner_kc_sub <> $2) OFFSET 0) d)
+               + coalesce((SELECT open FROM docs.document_counts WHERE company_id = $1), 0)
+               - (SELECT count(*) FROM docs.documents
+                  WHERE NOT $5 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
+                    AND general_access <> 'restricted') AS total),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM (
                SELECT id, updated_at FROM single
@@ -91,17 +101,8 @@ pub(super) async fn all(
                  WHERE company_id = $1 AND general_access <> 'restricted' AND state = 'active'
                    AND ($5 OR owner_kc_sub <> $2)
                  ORDER BY updated_at DESC, id LIMIT $6 + $7)) each
-             ORDER BY updated_at DESC, id LIMIT $6 OFFSET $7),
-           length AS MATERIALIZED (
-             SELECT (SELECT count(*) FROM single)
-               + (SELECT count(*) FROM unnest($4) AS within(folder_id) CROSS JOIN LATERAL (
-                   SELECT FROM docs.documents
-                   WHERE company_id = $1 AND folder_id = within.folder_id AND state = 'active'
-                     AND general_access = 'restricted' AND ($5 OR owner_kc_sub <> $2) OFFSET 0) d)
-               + coalesce((SELECT open FROM docs.document_counts WHERE company_id = $1), 0)
-               - (SELECT count(*) FROM docs.documents
-                  WHERE NOT $5 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
-                    AND general_access <> 'restricted') AS total)"#;
+             ORDER BY updated_at DESC, id
+             LIMIT $6 OFFSET least($7, greatest((SELECT total FROM length) - 1, 0)))"#;
         permit.company.as_uuid(),
         permit.subject.as_str(),
         &open.documents,
@@ -137,9 +138,10 @@ macro_rules! filtered {
                  WHERE $9::bool AND company_id = $1 AND owner_kc_sub <> $2 AND state = 'active'
                    AND general_access <> 'restricted' AND ($7 IS NULL OR folder_id = $7) AND (NOT $8 OR is_template)
                    AND "# $condition r#"),
+             length AS MATERIALIZED (SELECT count(*) AS total FROM wanted),
              page AS MATERIALIZED (
-               SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $10 OFFSET $11),
-             length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
+               SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id
+               LIMIT $10 OFFSET least($11, greatest((SELECT total FROM length) - 1, 0)))"#;
             $asked.permit.company.as_uuid(),
             $asked.permit.subject.as_str(),
             &$asked.open.documents,
