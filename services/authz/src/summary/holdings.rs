@@ -12,7 +12,7 @@ use serde::Serialize;
 use service::ApiError;
 
 use super::catalogs::Catalogs;
-use super::rules::{Catalog, Rule};
+use super::rules::{Catalog, Feature, Rule};
 use crate::decision::{self, Undecided};
 use crate::engine::facts::{Ask, Facts, Held, PlaceFacts, SubjectRef};
 use crate::engine::{Engine, Model, OwnTuple, Portion, Summarized, Unanswered};
@@ -189,11 +189,15 @@ impl Holdings {
                 self.bindings.push(RoleBinding { scope: Scope::Company, role, company_id: Some(company) });
             }
         }
-        for feature in self.catalog.features.iter().filter(|feature| feature.rule != Rule::Superadmin) {
-            if feature.ask(company).map_or(Ok(true), |ask| holds(facts, &ask))? {
-                self.features.push(Arc::clone(&feature.key));
-            }
-        }
+        let required: Vec<bool> =
+            self.catalog.asks(company).map(|ask| holds(facts, &ask)).collect::<Result<_, _>>()?;
+        let has = |feature: &&Feature| match feature.rule {
+            Rule::Member => true,
+            Rule::Superadmin => false,
+            Rule::Holder(index) => required.get(index).is_some_and(|held| *held),
+        };
+        self.features
+            .extend(self.catalog.features.iter().filter(has).map(|feature| Arc::clone(&feature.key)));
         Ok(())
     }
 }

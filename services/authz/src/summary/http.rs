@@ -34,8 +34,10 @@ pub struct Summary {
     object_access: Vec<ObjectAccess>,
     /// Whether entries may be missing from the list.
     object_access_truncated: bool,
-    row_scopes: Vec<RowScope>,
-    field_policies: Vec<FieldPolicy>,
+    #[serde(serialize_with = "shared")]
+    row_scopes: Arc<Vec<RowScope>>,
+    #[serde(serialize_with = "shared")]
+    field_policies: Arc<Vec<FieldPolicy>>,
 }
 
 /// Returns what the bearer may do, as empty lists if it may do nothing.
@@ -68,13 +70,17 @@ pub async fn summary(
     summary.role_bindings = bindings;
     summary.object_access_truncated = !are_all;
     summary.object_access = object_access(tuples);
-    summary.row_scopes.clone_from(&catalog.row_scopes);
-    summary.field_policies.clone_from(&catalog.field_policies);
+    summary.row_scopes = Arc::clone(&catalog.row_scopes);
+    summary.field_policies = Arc::clone(&catalog.field_policies);
     Ok(Data(summary))
 }
 
 fn strings<S: Serializer>(strings: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(strings.iter().map(AsRef::<str>::as_ref))
+}
+
+fn shared<T: Serialize, S: Serializer>(list: &Arc<Vec<T>>, serializer: S) -> Result<S::Ok, S::Error> {
+    list.as_slice().serialize(serializer)
 }
 
 fn empty(subject_id: Subject, company: Option<CompanyId>) -> Summary {
@@ -87,7 +93,7 @@ fn empty(subject_id: Subject, company: Option<CompanyId>) -> Summary {
         role_bindings: Vec::new(),
         object_access: Vec::new(),
         object_access_truncated: false,
-        row_scopes: Vec::new(),
-        field_policies: Vec::new(),
+        row_scopes: Arc::default(),
+        field_policies: Arc::default(),
     }
 }

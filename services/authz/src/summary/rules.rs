@@ -17,91 +17,96 @@ use crate::engine::{Enabled, OwnTuple};
 pub(super) struct Catalog {
     /// In ascending order of their keys.
     pub(super) features: Vec<Feature>,
-    pub(super) row_scopes: Vec<RowScope>,
-    pub(super) field_policies: Vec<FieldPolicy>,
-    /// One feature for each relation that some feature requires.
-    asked: Vec<Feature>,
+    pub(super) row_scopes: Arc<Vec<RowScope>>,
+    pub(super) field_policies: Arc<Vec<FieldPolicy>>,
+    /// The relations that features require, each once.
+    required: Vec<Required>,
 }
 
 impl Catalog {
     /// Collects the declarations.
     pub(super) fn of(enabled: &[Enabled]) -> Self {
-        let features = features(enabled);
-        let mut asked: Vec<Feature> = Vec::new();
-        for feature in features.iter().filter(|feature| matches!(feature.rule, Rule::Relation { .. })) {
-            if !asked.iter().any(|known| known.asks_as(feature)) {
-                asked.push(feature.clone());
-            }
-        }
-        Self { features, row_scopes: row_scopes(enabled), field_policies: field_policies(enabled), asked }
+        let mut required = Vec::new();
+        let mut features: Vec<Feature> =
+            enabled.iter().flat_map(|module| features(module, &mut required)).collect();
+        features.sort_by(|one, other| one.key.cmp(&other.key));
+        let (row_scopes, field_policies) = (Arc::new(row_scopes(enabled)), Arc::new(field_policies(enabled)));
+        Self { features, row_scopes, field_policies, required }
     }
 
-    /// The relations that features require in one company, each once.
+    /// The relations that features require in one company, in the order of [`Rule::Holder`].
     pub(super) fn asks(&self, company: CompanyId) -> impl Iterator<Item = Ask> {
-        self.asked.iter().filter_map(move |feature| feature.ask(company))
+        self.required.iter().map(move |Required { module, relation }| match module {
+            None => Ask::company_role(company, relation),
+            Some(module) => Ask::new(ObjectRef::company_module(company, module), relation),
+        })
     }
 }
 
+/// A relation on a module in a company or, without a module, on the company itself.
+#[derive(Debug, PartialEq, Eq)]
+struct Required {
+    module: Option<String>,
+    relation: String,
+}
+
 /// Who has a feature.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Every member of the company. Also the rule of a feature on the module's objects: `can` decides which of them.
     Member,
     /// Holders of the platform role.
     Superadmin,
-    /// Holders of a relation on the module in the company or, if `on_company`, on the company itself.
-    Relation { on_company: bool, relation: String },
+    /// Holders of one of the required relations, by its index.
+    Holder(usize),
 }
 
 /// A feature of one module.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Feature {
-    module: String,
     pub(super) key: Arc<str>,
     pub(super) rule: Rule,
 }
 
-impl Feature {
-    /// Whether both require the same relation on the same object.
-    fn asks_as(&self, other: &Self) -> bool {
-        let is_of_module = matches!(self.rule, Rule::Relation { on_company: false, .. });
-        self.rule == other.rule && (!is_of_module || self.module == other.module)
-    }
-
-    /// The relation that the rule requires in one company.
-    pub(super) fn ask(&self, company: CompanyId) -> Option<Ask> {
-        match &self.rule {
-            Rule::Member | Rule::Superadmin => None,
-            Rule::Relation { on_company: true, relation } => Some(Ask::company_role(company, relation)),
-            Rule::Relation { on_company: false, relation } => {
-                Some(Ask::new(ObjectRef::company_module(company, &self.module), relation))
-            }
-        }
-    }
+/// The features that a module declares, and its access feature. Adds the relations that they require.
+fn features(module: &Enabled, required: &mut Vec<Required>) -> Vec<Feature> {
+    let declared = module.features.iter().map(|key| {
+        let rule = match declared_rule(module, key) {
+            Declared::Member => Rule::Member,
+            Declared::Superadmin => Rule::Superadmin,
+            Declared::Holder(relation) => Rule::Holder(index_of(required, relation)),
+        };
+        Feature { key: key.as_str().into(), rule }
+    });
+    let access = Feature { key: access_feature(&module.key).into(), rule: Rule::Member };
+    declared.chain([access]).collect()
 }
 
-/// All declared features, and the access feature of each module, in ascending order of their keys.
-fn features(modules: &[Enabled]) -> Vec<Feature> {
-    let of_module = |module: &Enabled| -> Vec<Feature> {
-        let feature = |key: &str, rule| Feature { module: module.key.clone(), key: key.into(), rule };
-        let declared = module.features.iter().map(|key| feature(key, rule(&module.fragment, key)));
-        declared.chain([feature(&access_feature(&module.key), Rule::Member)]).collect()
-    };
-    let mut features: Vec<Feature> = modules.iter().flat_map(of_module).collect();
-    features.sort_by(|one, other| one.key.cmp(&other.key));
-    features
+/// The index of an element, which is added if it is new.
+fn index_of(required: &mut Vec<Required>, one: Required) -> usize {
+    required.iter().position(|known| *known == one).unwrap_or_else(|| {
+        required.push(one);
+        required.len() - 1
+    })
 }
 
-fn rule(fragment: &Value, key: &str) -> Rule {
+enum Declared {
+    Member,
+    Superadmin,
+    Holder(Required),
+}
+
+fn declared_rule(Enabled { key: module, fragment, .. }: &Enabled, key: &str) -> Declared {
     let declared = entries(fragment, "features").find(|entry| entry["featureKey"] == key);
-    let Some(declared) = declared else { return Rule::Member };
+    let Some(declared) = declared else { return Declared::Member };
     let payload = |name: &str| declared.get("accessRulePayload")?.get(name)?.as_str();
     match (declared["accessRuleKind"].as_str(), payload("objectType"), payload("relation")) {
-        (Some("platform_role"), ..) | (_, Some("system"), _) => Rule::Superadmin,
+        (Some("platform_role"), ..) | (_, Some("system"), _) => Declared::Superadmin,
         (_, Some(kind @ ("company_module" | "company")), Some(relation)) => {
-            Rule::Relation { on_company: kind == "company", relation: relation.to_owned() }
+            let module = (kind == "company_module").then(|| module.clone());
+            Declared::Holder(Required { module, relation: relation.to_owned() })
         }
-        _ => Rule::Member,
+        _ => Declared::Member,
     }
 }
 

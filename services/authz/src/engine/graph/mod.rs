@@ -29,7 +29,7 @@ const COMPACT_SHARE: u64 = 20;
 const COMPACT_LEAST: u64 = 10_000;
 
 /// Maximum number of recent edges that [`Graph::degree`] counts, because counting them costs time.
-const MOST_COUNTED: usize = 256;
+pub(crate) const MOST_COUNTED: usize = 256;
 
 /// The graph and the model of one moment.
 #[derive(Debug)]

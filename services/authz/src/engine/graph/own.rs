@@ -10,7 +10,7 @@ use crate::engine::answers::{OwnTuple, Portion};
 use crate::engine::facts::{SubjectRef, company_module};
 use crate::engine::graph::names::Node;
 use crate::engine::graph::words::Word;
-use crate::engine::graph::{Edge, Graph, View, Way};
+use crate::engine::graph::{Edge, Graph, MOST_COUNTED, View, Way};
 
 /// Type of the objects that stand for one module in one company.
 const MODULE: &str = "company_module";
@@ -61,14 +61,51 @@ pub(crate) fn read(view: &View, subject: Node, wanted: &Wanted) -> Own {
     Own { tiers, objects: objects(view, &edges, &wanted.objects_of), looked_at: edges.len() }
 }
 
-/// The tuples on enabled modules in these companies. A subject may have very many edges and a company few modules, so each
-/// tuple is looked up.
+/// The tuples on enabled modules in these companies: from the subject's edges, or each looked up where those are more.
 fn tiers(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
     let View { graph, rules } = view;
     let relations = rules.model.relations(MODULE);
     let words: Vec<_> =
         relations.iter().filter_map(|relation| Some((graph.words.find(relation)?, *relation))).collect();
-    let (Some(kind), mut tiers) = (graph.words.find(MODULE), Vec::new()) else { return Vec::new() };
+    let Some(kind) = graph.words.find(MODULE) else { return Vec::new() };
+    let lookups = [companies.len(), rules.model.enabled().len(), words.len()];
+    let lookups = lookups.into_iter().fold(1, usize::saturating_mul);
+    if count(graph, subject) < lookups.min(MOST_COUNTED) {
+        tiers_among_edges(view, subject, companies, kind, &words)
+    } else {
+        tiers_looked_up(view, subject, companies, kind, &words)
+    }
+}
+
+fn tiers_among_edges(
+    View { graph, rules }: &View,
+    subject: Node,
+    companies: &[CompanyId],
+    kind: Word,
+    relations: &[(Word, &str)],
+) -> Vec<OwnTuple> {
+    let mut tiers = Vec::new();
+    graph.each(Way::Reverse, subject, Word::NONE, Word::FIRST..=Word::LAST, |edge| {
+        let relation = relations.iter().find(|(word, _)| *word == edge.far);
+        let Some((_, relation)) = relation.filter(|_| graph.names.kind(edge.node) == kind) else { return };
+        let id = graph.names.id(edge.node);
+        let Some((company, module)) = company_module(&id) else { return };
+        if companies.contains(&company) && rules.model.is_enabled(module) {
+            let object = ObjectRef::company_module(company, module);
+            tiers.push(OwnTuple { company, object, relation: (*relation).to_owned() });
+        }
+    });
+    tiers
+}
+
+fn tiers_looked_up(
+    View { graph, rules }: &View,
+    subject: Node,
+    companies: &[CompanyId],
+    kind: Word,
+    relations: &[(Word, &str)],
+) -> Vec<OwnTuple> {
+    let mut tiers = Vec::new();
     for company in companies {
         let mut id = company_module_id(*company, "");
         let of_company = id.len();
@@ -76,7 +113,7 @@ fn tiers(view: &View, subject: Node, companies: &[CompanyId]) -> Vec<OwnTuple> {
             id.truncate(of_company);
             id.push_str(&module.key);
             let Some(node) = graph.names.find(kind, &id) else { continue };
-            for (word, relation) in &words {
+            for (word, relation) in relations {
                 if graph.contains(node, Edge { near: *word, far: Word::NONE, node: subject }) {
                     let object = ObjectRef::company_module(*company, &module.key);
                     tiers.push(OwnTuple { company: *company, object, relation: (*relation).to_owned() });
