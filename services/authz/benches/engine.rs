@@ -1,4 +1,5 @@
-//! The engine without its feed: checks of one, three and five hops, hits and misses, a batch, a list, a change and a
+//! The engine without its feed: checks of one, three and five hops, hits and misses, with
+//! recent changes and without, a batch, a list, a change and a
 //! new base, on a graph of some hundred thousand tuples. Compare ratios of two runs on one machine; absolute figures
 //! are not meaningful.
 
@@ -71,9 +72,28 @@ fn ask(doc: u64, relation: &str) -> Ask {
     Ask::new(ObjectRef { kind: "doc".to_owned(), id: doc.to_string() }, relation)
 }
 
+/// The graph with 5,000 tuples more, on objects and of subjects that it did not have.
+fn with_changes(graph: &FixedGraph) -> FixedGraph {
+    let mut changed = graph.clone();
+    for number in 0..5_000 {
+        let (doc, user) = (format!("new{number}"), format!("new-owner{number}"));
+        let row = TupleRow {
+            object_type: "doc",
+            object_id: &doc,
+            relation: "owner",
+            subject_type: "user",
+            subject_id: &user,
+            subject_relation: "",
+        };
+        changed.apply(true, &row).expect("room");
+    }
+    changed
+}
+
 fn checks(criterion: &mut Criterion) {
     let tuples = tuples();
     let graph = FixedGraph::build(&model(), rows(&tuples)).expect("room");
+    let changed = with_changes(&graph);
     let mut group = criterion.benchmark_group("check");
     for (name, relation, subject) in [
         ("one hop", "owner", "owner0"),
@@ -84,9 +104,11 @@ fn checks(criterion: &mut Criterion) {
     ] {
         let subject = SubjectRef::user(subject);
         let asks = [ask(0, relation)];
-        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
-            bencher.iter(|| graph.check(black_box(&subject), &asks));
-        });
+        for (after, graph) in [("", &graph), (", after 5,000 changes elsewhere", &changed)] {
+            group.bench_function(BenchmarkId::from_parameter(format!("{name}{after}")), |bencher| {
+                bencher.iter(|| graph.check(black_box(&subject), &asks));
+            });
+        }
     }
     let asks: Vec<Ask> = (0..100).map(|doc| ask(doc * 17, "viewer")).collect();
     let subject = SubjectRef::user("member1-0");

@@ -196,8 +196,9 @@ impl Holdings {
             Rule::Superadmin => false,
             Rule::Holder(index) => required.get(index).is_some_and(|held| *held),
         };
-        self.features
-            .extend(self.catalog.features.iter().filter(has).map(|feature| Arc::clone(&feature.key)));
+        let features = &self.catalog.features;
+        self.features.reserve(features.len());
+        self.features.extend(features.iter().filter(has).map(|feature| Arc::clone(&feature.key)));
         Ok(())
     }
 }

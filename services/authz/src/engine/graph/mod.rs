@@ -3,6 +3,7 @@
 //! persistent maps beside it, so that cloning a graph is a cheap snapshot that no later change affects. Only the feed
 //! changes a graph, so there are no locks.
 
+mod delta;
 pub(crate) mod fixed;
 pub(crate) mod list;
 pub(crate) mod load;
@@ -17,8 +18,7 @@ pub(crate) mod words;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use imbl::OrdMap;
-
+use crate::engine::graph::delta::Delta;
 use crate::engine::graph::names::{Names, NamesBuilder, Node, at};
 use crate::engine::graph::rules::Bound;
 use crate::engine::graph::words::{Full, Word, Words};
@@ -134,9 +134,6 @@ struct Base {
     reverse: Edges,
 }
 
-/// Changes relative to the base: `true` for an added edge, `false` for a removed one.
-type Delta = OrdMap<(Node, u64), bool>;
-
 /// All tuples of one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
@@ -180,8 +177,8 @@ impl Graph {
     /// Whether a tuple exists.
     pub(crate) fn contains(&self, object: Node, edge: Edge) -> bool {
         let packed = edge.packed();
-        match self.forward.get(&(object, packed)) {
-            Some(added) => *added,
+        match self.forward.get(object, packed) {
+            Some(added) => added,
             None => self.base.forward.of(object).binary_search(&packed).is_ok(),
         }
     }
@@ -199,9 +196,9 @@ impl Graph {
         let (edges, delta) = self.side(way);
         let base = edges.within(node, &range);
         let mut removed = Vec::new();
-        if !delta.is_empty() {
-            for ((_, edge), added) in delta.range((node, *range.start())..=(node, *range.end())) {
-                if *added { take(Edge::unpacked(*edge)) } else { removed.push(*edge) }
+        if let Some(changes) = delta.of(node, &range) {
+            for (edge, added) in changes {
+                if added { take(Edge::unpacked(edge)) } else { removed.push(edge) }
             }
         }
         for edge in base {
@@ -215,19 +212,15 @@ impl Graph {
     pub(crate) fn degree(&self, way: Way, node: Node, near: Word, far: RangeInclusive<Word>) -> usize {
         let range = Edge::range(near, far);
         let (edges, delta) = self.side(way);
-        let mut changed = 0;
-        if !delta.is_empty() {
-            let recent = delta.range((node, *range.start())..=(node, *range.end()));
-            changed = recent.take(MOST_COUNTED).count();
-        }
+        let changed = delta.of(node, &range).map_or(0, |changes| changes.take(MOST_COUNTED).count());
         edges.within(node, &range).len().saturating_add(changed)
     }
 
     /// Whether a node surely has no edges; one that recently changed counts as having some.
     pub(crate) fn is_without_edges(&self, way: Way, node: Node) -> bool {
         let (edges, delta) = self.side(way);
-        edges.of(node).is_empty()
-            && (delta.is_empty() || delta.range((node, u64::MIN)..=(node, u64::MAX)).next().is_none())
+        let changes = || delta.of(node, &(u64::MIN..=u64::MAX));
+        edges.of(node).is_empty() && changes().is_none_or(|mut changes| changes.next().is_none())
     }
 
     /// Adds or removes a tuple; returns false when nothing changes.
@@ -248,8 +241,8 @@ impl Graph {
         if self.contains(object, forward) == add {
             return Ok(false);
         }
-        note(&mut self.forward, (object, forward.packed()), add);
-        note(&mut self.reverse, (subject, reverse.packed()), add);
+        self.forward.note(object, forward.packed(), add);
+        self.reverse.note(subject, reverse.packed(), add);
         self.tuples = if add { self.tuples.saturating_add(1) } else { self.tuples.saturating_sub(1) };
         self.changes = self.changes.wrapping_add(1);
         Ok(true)
@@ -286,14 +279,14 @@ impl Graph {
     }
 
     fn every(edges: &Edges, delta: &Delta, node: Node, mut take: impl FnMut(u64)) {
-        let mut changed = delta.range((node, 0)..=(node, u64::MAX)).peekable();
+        let mut changed = delta.of(node, &(u64::MIN..=u64::MAX)).into_iter().flatten().peekable();
         if changed.peek().is_none() {
             edges.of(node).iter().for_each(|edge| take(*edge));
             return;
         }
-        let removed = |edge: &u64| delta.get(&(node, *edge)) == Some(&false);
+        let removed = |edge: &u64| delta.get(node, *edge) == Some(false);
         let mut all: Vec<u64> = edges.of(node).iter().copied().filter(|edge| !removed(edge)).collect();
-        all.extend(changed.filter(|(_, added)| **added).map(|((_, edge), _)| *edge));
+        all.extend(changed.filter(|(_, added)| *added).map(|(edge, _)| edge));
         all.sort_unstable();
         all.into_iter().for_each(take);
     }
@@ -316,15 +309,6 @@ impl Graph {
         }
         made.packed.shrink_to_fit();
         Ok(made)
-    }
-}
-
-/// Records a change; one that undoes an earlier change leaves no difference from the base.
-fn note(delta: &mut Delta, key: (Node, u64), add: bool) {
-    if delta.get(&key) == Some(&!add) {
-        delta.remove(&key);
-    } else {
-        delta.insert(key, add);
     }
 }
 
