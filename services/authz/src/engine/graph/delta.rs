@@ -8,7 +8,8 @@ use imbl::OrdMap;
 
 use crate::engine::graph::names::{Node, at};
 
-/// Size of a [`Filter`]: 65,536 bits, which a snapshot with changes copies.
+/// Size of a [`Filter`]: 65,536 bits. Each snapshot with changes copies them; many more changed nodes than that fill it, and
+/// every look-up searches the map again.
 const FILTER_WORDS: usize = 1_024;
 
 /// The added and removed edges.
@@ -36,8 +37,10 @@ impl Delta {
         node: Node,
         range: &RangeInclusive<u64>,
     ) -> Option<impl Iterator<Item = (u64, bool)>> {
-        let keys = || (node, *range.start())..=(node, *range.end());
-        let changes = self.changed.may_hold(node).then(|| self.edges.range(keys()))?;
+        if !self.changed.may_hold(node) {
+            return None;
+        }
+        let changes = self.edges.range((node, *range.start())..=(node, *range.end()));
         Some(changes.map(|((_, edge), added)| (*edge, *added)))
     }
 

@@ -167,3 +167,77 @@ fn only_anchor(graph: &Graph, word: Word, object: Node) -> Option<Node> {
     });
     first.filter(|_| count == 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::Arc;
+
+    use contract::fragment::base_model;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::engine::graph::rules::Bound;
+    use crate::engine::graph::{GraphBuilder, TupleRow};
+    use crate::engine::model::{Enabled, Model};
+
+    const COMPANIES: [&str; 3] = [
+        "0192f0c1-5d3e-7a10-8c11-2f6a4d9b0001",
+        "0192f0c1-5d3e-7a10-8c11-2f6a4d9b0002",
+        "0192f0c1-5d3e-7a10-8c11-2f6a4d9b0003",
+    ];
+
+    fn row<'a>(object: (&'a str, &'a str), relation: &'a str, subject: (&'a str, &'a str)) -> TupleRow<'a> {
+        TupleRow {
+            object_type: object.0,
+            object_id: object.1,
+            relation,
+            subject_type: "user",
+            subject_id: subject.0,
+            subject_relation: subject.1,
+        }
+    }
+
+    /// Modules `docs` and `desk` are enabled, `old` is not.
+    fn view() -> View {
+        let enabled =
+            |key: &str| Enabled { key: key.to_owned(), features: BTreeSet::new(), fragment: Value::Null };
+        let model = Model::compile(0, &base_model(), &BTreeMap::new()).expect("each type once");
+        let model = Arc::new(model.with_enabled(vec![enabled("docs"), enabled("desk")]));
+        let [first, second, third] = COMPANIES;
+        let modules = [(first, "docs"), (first, "desk"), (first, "old"), (second, "docs"), (third, "desk")]
+            .map(|(company, key)| format!("{company}/{key}"));
+        let mut builder = GraphBuilder::default();
+        for module in &modules {
+            builder.push(&row(("company_module", module), "admin", ("ann", ""))).expect("room");
+            builder.push(&row(("company_module", module), "admin", ("bob", ""))).expect("room");
+        }
+        builder.push(&row(("company", first), "member", ("ann", ""))).expect("room");
+        builder.push(&row(("company_module", "no-company"), "admin", ("ann", ""))).expect("room");
+        let mut graph = builder.finish().expect("room");
+        let [docs, desk, ..] = &modules;
+        graph.apply(true, &row(("company_module", docs), "member", ("ann", ""))).expect("room");
+        graph.apply(false, &row(("company_module", desk), "admin", ("ann", ""))).expect("room");
+        let rules = Arc::new(Bound::new(model, &mut graph).expect("room"));
+        View { graph, rules }
+    }
+
+    #[test]
+    fn tiers_among_edges_are_those_that_are_looked_up() {
+        let view = view();
+        let companies =
+            [0, 1].map(|index| CompanyId::from(COMPANIES[index].parse::<uuid::Uuid>().expect("an id")));
+        let ann = node(&view.graph, &SubjectRef::user("ann")).expect("named");
+        let kind = view.graph.words.find(MODULE).expect("a type");
+        let relations =
+            ["admin", "member"].map(|name| (view.graph.words.find(name).expect("a relation"), name));
+        let told = |tiers: Vec<OwnTuple>| -> BTreeSet<String> {
+            tiers.iter().map(|own| format!("{}#{}", own.object, own.relation)).collect()
+        };
+        let expected = [(0, "docs#admin"), (0, "docs#member"), (1, "docs#admin")]
+            .map(|(company, of)| format!("company_module:{}/{of}", COMPANIES[company]));
+        let among = told(tiers_among_edges(&view, ann, &companies, kind, &relations));
+        assert_eq!(among, BTreeSet::from(expected));
+        assert_eq!(told(tiers_looked_up(&view, ann, &companies, kind, &relations)), among);
+    }
+}
