@@ -12,7 +12,7 @@ use crate::response::body::EdgeBody;
 
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, if-match, traceparent, x-correlation-id",
+    "authorization, content-type, idempotency-key, if-match, if-none-match, traceparent, x-correlation-id",
 );
 /// Headers that browser code needs beyond the CORS-safelisted ones: the gateway's own, and those that the APIs of its
 /// upstreams document. OPERATIONS.md lists them.

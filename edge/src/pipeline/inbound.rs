@@ -14,9 +14,12 @@ const REVISION: HeaderName = HeaderName::from_static(REVISION_HEADER);
 /// Cleans an upstream's answer to a request of `method`, and returns the catalog revision it names.
 pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Option<i64> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let without_body = *method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
+    let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
+    let without_body = *method == Method::HEAD || is_not_modified;
     let headers = response.headers_mut();
     let length = without_body.then(|| announced_length(headers)).flatten();
+    // Frameworks state the length of the 304 itself, and only that of the 200 may be stated (RFC 9110, 8.6).
+    let length = length.filter(|length| !(is_not_modified && *length == 0));
     let revision = headers.remove(REVISION);
     let protocol = switches.then(|| headers.remove(UPGRADE)).flatten();
     strip_answer(headers);

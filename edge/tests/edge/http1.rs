@@ -226,6 +226,9 @@ async fn early_hints_are_passed_on_and_other_answers_without_a_body_have_none() 
     for (method, answer, length) in [
         ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", Some("9")),
         ("GET", "HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", Some("9")),
+        ("HEAD", "HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", Some("9")),
+        ("HEAD", "HTTP/1.1 304 Not Modified\r\ncontent-length: 0\r\n\r\n", None),
+        ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", Some("0")),
         ("DELETE", "HTTP/1.1 204 No Content\r\n\r\n", None),
         ("GET", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", Some("0")),
     ] {

@@ -120,6 +120,8 @@ async fn an_answer_without_a_body_ends_with_its_head() {
     for (method, answer, length) in [
         (Method::HEAD, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", Some("9")),
         (Method::GET, "HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", Some("9")),
+        (Method::HEAD, "HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", Some("9")),
+        (Method::HEAD, "HTTP/1.1 304 Not Modified\r\ncontent-length: 0\r\n\r\n", None),
         (Method::DELETE, "HTTP/1.1 204 No Content\r\n\r\n", None),
         (Method::GET, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", None),
     ] {

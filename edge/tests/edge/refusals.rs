@@ -148,6 +148,17 @@ async fn two_hosts_are_refused() {
     assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
 }
 
+/// Request headers that the APIs document and that a browser asks for beforehand.
+const SENT: [&str; 7] = [
+    "authorization",
+    "content-type",
+    "idempotency-key",
+    "if-match",
+    "if-none-match",
+    "traceparent",
+    "x-correlation-id",
+];
+
 /// Headers in which the gateway, the services and the modules inform browser code.
 const EXPOSED: [&str; 10] = [
     "content-disposition",
@@ -176,6 +187,10 @@ async fn an_allowed_origin_may_read_every_answer_and_no_other_may() {
             world.send(crate::client::Version::H1, Method::OPTIONS, "/api/auth/grants", &preflight, "").await;
         assert_eq!(reply.status, 204, "{origin}");
         assert_eq!(reply.header("access-control-allow-methods").is_some(), allowed, "{origin}");
+        let sent = reply.header("access-control-allow-headers").unwrap_or_default();
+        for name in SENT {
+            assert_eq!(sent.split(", ").any(|one| one == name), allowed, "{origin} {name}");
+        }
         for path in ["/api/org/me/companies", "/nowhere", "/healthz"] {
             let reply = world.get(path, &[("origin", origin)]).await;
             assert_eq!(reply.header("access-control-allow-origin"), allowed.then_some(origin), "{path}");

@@ -33,7 +33,8 @@ where
     let length = match found.first() {
         Some(row) => total(row),
         None if page.page == 1 => 0,
-        None => rows(1, 0).await?.first().map_or(0, total),
+        // The list may have grown since, but when the page was read it had no row.
+        None => rows(1, 0).await?.first().map_or(0, total).min(page.offset()),
     };
     let found = if page.offset() < length { found } else { Vec::new() };
     let items = found.into_iter().map(item).collect::<Result<_, _>>()?;
@@ -194,6 +195,20 @@ mod tests {
         assert_eq!(page(2, 3).await, (vec![2], 3, vec![(2, 2)]));
         assert_eq!(page(3, 3).await, (vec![], 3, vec![(2, 4), (1, 0)]));
         assert_eq!(page(1, 0).await, (vec![], 0, vec![(2, 0)]));
+    }
+
+    #[tokio::test]
+    async fn an_empty_page_of_a_list_that_grows_meanwhile_lies_past_its_end() {
+        let lengths = RefCell::new(vec![5, 4]);
+        let rows = |limit, offset| {
+            let length = lengths.borrow_mut().pop().expect("two reads");
+            let rows =
+                (offset..length).take(usize::try_from(limit).expect("small")).map(|_| length).collect();
+            std::future::ready(sqlx::Result::<Vec<i64>>::Ok(rows))
+        };
+        let page =
+            load(PageRequest { page: 3, page_size: 2 }, rows, |length| *length, Ok).await.expect("rows");
+        assert_eq!((page.items, page.total), (vec![], 4));
     }
 
     #[tokio::test]
