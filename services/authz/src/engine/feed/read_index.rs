@@ -313,7 +313,7 @@ impl ReadIndex {
         let rules = Arc::new(rules.map_err(|full| too_full(&full))?);
         self.graph = graph;
         self.view = Arc::new(View { graph: self.graph.clone(), rules });
-        tracing::info!(tuples = self.graph.tuples(), "the graph has a new base");
+        tracing::debug!(tuples = self.graph.tuples(), "the graph has a new base");
         Ok(())
     }
 

@@ -25,8 +25,9 @@ use crate::engine::graph::words::{Full, Word, Words};
 
 /// Share of changed edges at which a new base pays off: 1/20 of the base (5 %)…
 const COMPACT_SHARE: u64 = 20;
-/// …but never fewer than this: a small base would be rebuilt too often otherwise.
-const COMPACT_LEAST: u64 = 10_000;
+/// …but never fewer than this, which is as few as take no time in searches. A base of 5,000 tuples is built in a
+/// millisecond; a smaller one would be rebuilt for a few changes.
+const COMPACT_LEAST: u64 = 256;
 
 /// Maximum number of recent edges that [`Graph::degree`] counts, because counting them costs time.
 pub(crate) const MOST_COUNTED: usize = 256;
