@@ -70,16 +70,27 @@ pub(super) struct Feature {
 
 /// The features that a module declares, and its access feature. Adds the relations that they require.
 fn features(module: &Enabled, required: &mut Vec<Required>) -> Vec<Feature> {
-    let declared = module.features.iter().map(|key| {
-        let rule = match declared_rule(module, key) {
-            Declared::Member => Rule::Member,
-            Declared::Superadmin => Rule::Superadmin,
-            Declared::Holder(relation) => Rule::Holder(index_of(required, relation)),
-        };
-        Feature { key: key.as_str().into(), rule }
-    });
-    let access = Feature { key: access_feature(&module.key).into(), rule: Rule::Member };
-    declared.chain([access]).collect()
+    let mut features = Vec::with_capacity(module.features.len() + 1);
+    for key in &module.features {
+        features.push(Feature { key: key.as_str().into(), rule: rule(module, key, required) });
+    }
+    features.push(Feature { key: access_feature(&module.key).into(), rule: Rule::Member });
+    features
+}
+
+/// The rule that the fragment declares for a feature. Adds the relation that it requires.
+fn rule(Enabled { key: module, fragment, .. }: &Enabled, key: &str, required: &mut Vec<Required>) -> Rule {
+    let declared = entries(fragment, "features").find(|entry| entry["featureKey"] == key);
+    let Some(declared) = declared else { return Rule::Member };
+    let payload = |name: &str| declared.get("accessRulePayload")?.get(name)?.as_str();
+    match (declared["accessRuleKind"].as_str(), payload("objectType"), payload("relation")) {
+        (Some("platform_role"), ..) | (_, Some("system"), _) => Rule::Superadmin,
+        (_, Some(kind @ ("company_module" | "company")), Some(relation)) => {
+            let module = (kind == "company_module").then(|| module.clone());
+            Rule::Holder(index_of(required, Required { module, relation: relation.to_owned() }))
+        }
+        _ => Rule::Member,
+    }
 }
 
 /// The index of an element, which is added if it is new.
@@ -88,26 +99,6 @@ fn index_of(required: &mut Vec<Required>, one: Required) -> usize {
         required.push(one);
         required.len() - 1
     })
-}
-
-enum Declared {
-    Member,
-    Superadmin,
-    Holder(Required),
-}
-
-fn declared_rule(Enabled { key: module, fragment, .. }: &Enabled, key: &str) -> Declared {
-    let declared = entries(fragment, "features").find(|entry| entry["featureKey"] == key);
-    let Some(declared) = declared else { return Declared::Member };
-    let payload = |name: &str| declared.get("accessRulePayload")?.get(name)?.as_str();
-    match (declared["accessRuleKind"].as_str(), payload("objectType"), payload("relation")) {
-        (Some("platform_role"), ..) | (_, Some("system"), _) => Declared::Superadmin,
-        (_, Some(kind @ ("company_module" | "company")), Some(relation)) => {
-            let module = (kind == "company_module").then(|| module.clone());
-            Declared::Holder(Required { module, relation: relation.to_owned() })
-        }
-        _ => Declared::Member,
-    }
 }
 
 fn entries<'a>(fragment: &'a Value, section: &str) -> impl Iterator<Item = &'a Value> {
