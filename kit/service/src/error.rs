@@ -170,7 +170,7 @@ impl ApiError {
             }
             Self::RateLimited => (StatusCode::TOO_MANY_REQUESTS, code::RATE_LIMITED, read_limit()),
             Self::TooLarge { limit } => {
-                (StatusCode::PAYLOAD_TOO_LARGE, code::PAYLOAD_TOO_LARGE, json!({ "limit": limit }))
+                (StatusCode::PAYLOAD_TOO_LARGE, code::PAYLOAD_TOO_LARGE, json!({ "limitBytes": limit }))
             }
             Self::Unprocessable { details, .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, code::VALIDATION_FAILED, details.clone())

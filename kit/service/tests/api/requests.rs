@@ -39,7 +39,7 @@ async fn bodies_up_to_the_limit_and_one_byte_past_it() {
     assert_eq!(send(body(BODY_LIMIT)).await.status, 200);
     let reply = send(body(BODY_LIMIT + 1)).await;
     assert_eq!((reply.status, reply.code()), (413, "PAYLOAD_TOO_LARGE"));
-    assert_eq!(reply.body["error"]["details"]["limit"], BODY_LIMIT);
+    assert_eq!(reply.body["error"]["details"]["limitBytes"], BODY_LIMIT);
 }
 
 #[tokio::test]

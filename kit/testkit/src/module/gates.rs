@@ -292,7 +292,7 @@ async fn with_a_body_that_is_too_large(module: &ModuleApi, operation: &Operation
     module.decide(|_| true);
     let reply = send().await;
     assert_eq!((reply.status, reply.code()), (413, "PAYLOAD_TOO_LARGE"), "{}", operation.tail);
-    assert_eq!(detail(&reply, "/limit"), Some(&json!(operation.body_limit)));
+    assert_eq!(detail(&reply, "/limitBytes"), Some(&json!(operation.body_limit)));
 }
 
 /// A denied call is refused before the database is used, and an allowed one is 503; so is a call about an object that
