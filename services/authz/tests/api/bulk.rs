@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use authz::engine::SETTINGS;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
+use testkit::until;
 
 use crate::app::{App, Rows, in_company, with};
 use crate::can::with_crm;
@@ -78,6 +79,35 @@ async fn decisions_go_on_through_a_bulk_write_and_none_is_stale() {
     assert_eq!(app.reason("alice", body.clone()).await, "ENGINE_DENIED");
     rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
     assert_eq!(app.reason("alice", body).await, "ALLOWED");
+}
+
+/// A tree needs the graph, so an explanation waits while memory catches up. Decisions do not: SQL answers them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_explanation_waits_for_memory_that_catches_up() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
+    rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
+    let object = json!({ "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" });
+    let body = with(in_company(company), object);
+    let path = format!(
+        "/internal/authz/effective-access/explain?companyId={company}&objectType=crm_deal&objectId=1&relation=viewer&subject=alice"
+    );
+    let mut transaction = rows.0.begin().await.expect("a transaction");
+    sqlx::raw_sql("LOCK TABLE feed.change IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *transaction)
+        .await
+        .expect("locked");
+    let is_loaded = async || metric(&app, "platform_authz_memory_loaded").await > 0.0;
+    until("SQL decides", async || !is_loaded().await).await;
+    let explain = app.ask("GET", &path, "root", None);
+    let decide_and_unlock = async {
+        assert_eq!(app.reason("alice", body).await, "ALLOWED", "control: decided while the log is locked");
+        assert!(!is_loaded().await, "control: memory has not caught up");
+        transaction.rollback().await.expect("unlocked");
+    };
+    let (explained, ()) = tokio::join!(explain, decide_and_unlock);
+    assert_eq!(explained.status, 200, "{}", explained.text);
+    assert_eq!(explained.data()["tree"]["held"], true);
 }
 
 /// The plan of a round of one question on a connection with these settings, where parallel workers cost nothing.

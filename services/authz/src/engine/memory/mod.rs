@@ -46,6 +46,8 @@ const FEW_TUPLES: usize = 1_000;
 const FEW_MODULES: usize = 100;
 /// How long a list, a tree or a long summary waits for a permit.
 const READ_PATIENCE: Duration = Duration::from_secs(3);
+/// How long an explanation waits while the graph is loaded or catches up: SQL decides meanwhile, but has no tree.
+const GRAPH_PATIENCE: Duration = Duration::from_secs(3);
 /// Interval at which the change log is read without questions, so that no decision has much to catch up on.
 const IDLE_READ: Duration = Duration::from_secs(1);
 /// First pause after a failed load; it doubles up to [`LONGEST_PAUSE`].
@@ -123,6 +125,16 @@ impl MemoryEngine {
 
     fn loaded(&self) -> Option<Arc<View>> {
         self.view.borrow().clone()
+    }
+
+    /// Waits for a graph until the deadline.
+    async fn loaded_before(&self, deadline: tokio::time::Instant) -> Option<Arc<View>> {
+        if tokio::time::Instant::now() >= deadline {
+            return None;
+        }
+        let mut views = self.view.clone();
+        let loaded = tokio::time::timeout_at(deadline, views.wait_for(Option::is_some)).await;
+        loaded.ok()?.ok()?.clone()
     }
 
     async fn decide(&self, view: Arc<View>, question: &Question) -> Result<Facts, Lost> {
@@ -296,11 +308,14 @@ impl Engine for MemoryEngine {
 
     fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask, shown: Shown) -> Reading<'a, Explained> {
         Box::pin(async move {
-            let Some(view) = self.loaded() else { return self.sql.explain(question, ask, shown).await };
-            match self.explained(view, question, ask, shown).await {
-                Err(lost) if lost.ends_rounds() => self.sql.explain(question, ask, shown).await,
-                explained => explained.map_err(Lost::why),
+            let deadline = tokio::time::Instant::now() + GRAPH_PATIENCE;
+            while let Some(view) = self.loaded_before(deadline).await {
+                match self.explained(view, question, ask, shown).await {
+                    Err(lost) if lost.ends_rounds() => {}
+                    explained => return explained.map_err(Lost::why),
+                }
             }
+            self.sql.explain(question, ask, shown).await
         })
     }
 }
