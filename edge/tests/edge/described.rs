@@ -102,3 +102,61 @@ async fn probes_answer_as_described() {
     assert_eq!((reply.status, reply.json()), (200, words("/readyz", "200").1["ready"]["value"].clone()));
     assert_eq!(words("/readyz", "503").0, serde_json::json!(["starting", "stuck", "draining"]));
 }
+
+/// Removes what may differ between two descriptions of one body: texts, and the order of the required members.
+fn rules_of(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, value)| *name != "description" || !value.is_string());
+            let ruled = kept.map(|(name, value)| {
+                let mut rules = rules_of(value);
+                if let (true, Some(names)) = (name == "required", rules.as_array_mut()) {
+                    names.sort_by_key(ToString::to_string);
+                }
+                (name.clone(), rules)
+            });
+            ruled.collect()
+        }
+        Value::Array(items) => items.iter().map(rules_of).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn bodies_have_the_limits_that_the_services_describe() {
+    // The gateway's callers set no `probe` and may leave out the reserved member; the only role is listed.
+    const OWN: [&str; 2] = ["EffectiveAccessRequest", "PlatformRoleRequest"];
+    let services = [
+        include_str!("../../../services/authz/openapi.json"),
+        include_str!("../../../services/org/openapi.json"),
+        include_str!("../../../services/registry/openapi.json"),
+    ];
+    let services = services.map(|text| serde_json::from_str::<Value>(text).expect("JSON"));
+    let document = document();
+    let operations = document["paths"].as_object().expect("paths").values();
+    let operations = operations.flat_map(|path| path.as_object().expect("operations").values());
+    let references = operations.filter_map(|operation| {
+        operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str()
+    });
+    let mut compared = Vec::new();
+    for name in references.filter_map(|reference| reference.rsplit('/').next()) {
+        let described = services.iter().map(|service| &service["components"]["schemas"][name]);
+        for schema in described.filter(|schema| schema.is_object() && !OWN.contains(&name)) {
+            assert_eq!(rules_of(&document["components"]["schemas"][name]), rules_of(schema), "{name}");
+            compared.push(name);
+        }
+    }
+    compared.sort_unstable();
+    let expected = [
+        "AppManifest",
+        "AuthZenEvaluation",
+        "AuthZenEvaluations",
+        "AuthzGrantsRequest",
+        "OrgGroupCreateRequest",
+        "OrgMemberCreateRequest",
+        "OrgMemberUpdateRequest",
+        "OrgPositionCreateRequest",
+        "OrgUnitCreateRequest",
+    ];
+    assert_eq!(compared, expected);
+}
