@@ -118,7 +118,7 @@ fn rules_of(schema: &Value) -> Value {
             ruled.collect()
         }
         Value::Array(items) => items.iter().map(rules_of).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 
