@@ -25,12 +25,18 @@ pub struct ClusterDirectory {
 }
 
 impl ClusterDirectory {
+    /// The path of the finished cluster: its folder, or a link to it.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.parent.join(NAME)
+    }
+
     /// The finished cluster, if there is one. A parent that was moved keeps its cluster.
     ///
     /// # Errors
     /// A dangling link, or a link to the cluster of another parent, of which this one is a copy.
     pub fn finished(&self) -> Result<Option<PathBuf>, Error> {
-        let link = self.parent.join(NAME);
+        let link = self.path();
         match link.canonicalize() {
             Ok(folder) => {
                 self.claim(&link, &folder)?;

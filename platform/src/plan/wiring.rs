@@ -189,7 +189,7 @@ fn shared(
         shared.default_to(format!("PLATFORM_{}_BASE_URL", env_name(name)), url);
     }
     if config.database_url.is_none() {
-        // The embedded database is on loopback and has no certificate.
+        // The embedded database is on this machine and has no certificate.
         shared = shared.with("PLATFORM_DATABASE_TLS", "");
     }
     shared.default_to("PLATFORM_INSTALLED_MODULES", config.modules.join(","));
@@ -252,7 +252,7 @@ fn is_file_name(client: &str) -> bool {
 
 fn database_address(config: &UpConfig) -> Result<(String, u16, String), Stop> {
     let Some(url) = &config.database_url else {
-        return Ok(("127.0.0.1".to_owned(), config.postgres_port, "platform".to_owned()));
+        return Ok((database::embedded_host(&config.data_dir), config.postgres_port, "platform".to_owned()));
     };
     let owner = database::parse_url(url)?;
     let name = owner.get_database().unwrap_or_default().to_owned();

@@ -67,7 +67,8 @@ async fn the_demo_makes_a_company_once() {
     assert_eq!(started.end(Signal::TERM), Some(0));
 }
 
-fn database(platform: &Platform) -> PgPool {
+/// The superuser's connection to the embedded database.
+pub(crate) fn database(platform: &Platform) -> PgPool {
     let secret = fs::read_to_string(platform.data_dir.join("secrets/db-superuser")).expect("it is kept");
     let options = PgConnectOptions::new_without_pgpass()
         .host("127.0.0.1")

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
+use crate::demo::database;
 use crate::fixture::Platform;
 
 #[test]
@@ -259,4 +260,21 @@ fn the_embedded_database_allows_as_many_connections_as_the_pools_have() {
     let platform = platform.with("PLATFORM_DB_POOL_MAX", "30");
     platform.run(&["up"]).refused(&["start again"]);
     assert_eq!(platform.start().end(Signal::TERM), Some(0), "the database started with the new limit");
+}
+
+#[tokio::test]
+async fn the_servers_reach_the_embedded_database_by_its_socket_unless_its_path_is_too_long() {
+    let name = format!("platform-{}", std::process::id());
+    for (name, by_socket) in [(name.clone(), true), (format!("{name}-{}", "x".repeat(80)), false)] {
+        let mut platform = Platform::new().with_free_ports();
+        platform.data_dir = std::env::temp_dir().join(&name);
+        let started = platform.start();
+        let pool = database(&platform);
+        let sql = "SELECT count(*) FILTER (WHERE client_addr IS NULL), count(client_addr) FROM pg_stat_activity \
+                   WHERE usename LIKE 'platform\\_%'";
+        let (socket, loopback): (i64, i64) = sqlx::query_as(sql).fetch_one(&pool).await.expect("two counts");
+        assert_eq!((socket > 0, loopback > 0), (by_socket, !by_socket), "{name}: {socket}, {loopback}");
+        pool.close().await;
+        assert_eq!(started.end(Signal::TERM), Some(0));
+    }
 }
