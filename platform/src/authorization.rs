@@ -1,7 +1,6 @@
 //! `platform authz …`: cases with known answers on a database of their own, and what an operator does at the platform's
 //! database: `PLATFORM_DATABASE_URL`, else the embedded one of the data directory, which must be running.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -206,17 +205,11 @@ async fn run_cases(files: &[PathBuf], settings: &Settings) -> Result<(), Stop> {
 
 async fn on_own_database(folder: &Path, settings: &Settings, all: &[cases::Case]) -> Result<Outcome, Stop> {
     let data_dir = DataDir::take(folder, 0)?;
-    let port = free_port()?;
     let programs = database::programs(settings, &data_dir).await?;
-    let mut database = Database::embedded(programs, &data_dir, (port, 0), 0).await?;
+    let mut database = Database::embedded(programs, &data_dir, (0, 0), 0).await?;
     let outcome = put(&database.owner, all).await;
     database.stop().await;
     outcome
-}
-
-fn free_port() -> Result<u16, Stop> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| Stop::Unfit(format!("no free port: {error}")))
 }
 
 async fn put(owner: &PgConnectOptions, all: &[cases::Case]) -> Result<Outcome, Stop> {

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -28,6 +29,10 @@ const NUMBER_IN_USE: &str = "lock file \"postmaster.pid\" already exists";
 const SOCKETS: &str = ".";
 /// Longest path of a socket in bytes, everywhere.
 const MAX_SOCKET_PATH: usize = 103;
+/// The server's message when another process has its port.
+const PORT_IN_USE: &str = "could not create any TCP/IP sockets";
+/// How many free ports are tried, where one is wanted.
+const FREE_PORTS: usize = 10;
 /// Bytes of the log that an error shows.
 const LOG_TAIL: u64 = 2_000;
 /// Bytes of the log in which a failed start's reason is looked for.
@@ -42,7 +47,7 @@ pub struct Launch {
     pub account: Account,
     /// The server's log file.
     pub log: PathBuf,
-    /// TCP port on loopback.
+    /// TCP port on loopback; 0 for one that is free when the server starts.
     pub port: u16,
     /// Server settings besides those of every embedded server.
     pub settings: Vec<(&'static str, String)>,
@@ -100,6 +105,30 @@ impl Launch {
     /// # Errors
     /// It does not start, or not in time.
     pub async fn start(&self, folder: &Path) -> Result<Server, Error> {
+        if self.port == 0 {
+            return self.start_on_first(folder, std::iter::repeat_with(free_port).take(FREE_PORTS)).await;
+        }
+        self.start_on_its_port(folder).await
+    }
+
+    /// Starts the server on the first of `ports` that no other process takes before the server listens on it.
+    async fn start_on_first(
+        &self,
+        folder: &Path,
+        ports: impl Iterator<Item = Result<u16, Error>>,
+    ) -> Result<Server, Error> {
+        let mut outcome = Err(failed("postgres", PORT_IN_USE.to_owned()));
+        for port in ports {
+            outcome = Self { port: port?, ..self.clone() }.start_on_its_port(folder).await;
+            match &outcome {
+                Err(Error::Program { output, .. }) if output.contains(PORT_IN_USE) => {}
+                _ => break,
+            }
+        }
+        outcome
+    }
+
+    async fn start_on_its_port(&self, folder: &Path) -> Result<Server, Error> {
         let deadline = Instant::now() + START_PATIENCE;
         loop {
             let written = self.log.metadata().map_or(0, |log| log.len());
@@ -242,6 +271,12 @@ pub fn socket_host(folder: &Path) -> Option<&str> {
     (host.len() + "/.s.PGSQL.65535".len() <= MAX_SOCKET_PATH).then_some(host)
 }
 
+/// A port that no process has at this moment.
+fn free_port() -> Result<u16, Error> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    bound.map(|address| address.port()).map_err(|error| failed("a free port", error.to_string()))
+}
+
 /// Whether a start failed only because a killed server has not quite disappeared.
 fn is_left_over(folder: &Path, output: &str) -> bool {
     let dead = Server::status(folder).is_none();
@@ -347,6 +382,33 @@ mod tests {
         assert_eq!(socket_host(&folder(most)).map(str::len), Some(most));
         assert_eq!(socket_host(&folder(most + 1)), None);
         assert_eq!(socket_host(Path::new("data/pg")), None, "a name, which would be looked up");
+    }
+
+    #[tokio::test]
+    async fn a_port_that_another_process_takes_first_is_passed_over() {
+        let folder = std::env::temp_dir().join(format!("embedded-ports-{}", std::process::id()));
+        let data = folder.join("data");
+        fs::create_dir_all(&data).expect("a folder");
+        let account = Account::for_database().expect("an account");
+        account.give(&data).expect("an owner");
+        let environment = contract::Settings::from_pairs(std::env::vars().filter(|(name, _)| name == "PATH"));
+        let binaries = crate::obtain(&environment, None, account, &|_| {}).await.expect("PostgreSQL");
+        let settings = vec![("fsync", "off".to_owned()), ("shared_buffers", "16MB".to_owned())];
+        let launch = Launch { binaries, account, log: folder.join("log"), port: 0, settings };
+        launch.initialise(&data, "of-no-interest", false).await.expect("a cluster");
+
+        let holder = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let held = holder.local_addr().expect("bound").port();
+        let refused = Launch { port: held, ..launch.clone() }.start(&data).await;
+        assert!(refused.is_err_and(|error| error.to_string().contains(PORT_IN_USE)), "control: a set port");
+        let free = free_port().expect("a port");
+        let server = launch.start_on_first(&data, [Ok(held), Ok(free)].into_iter()).await.expect("a server");
+        assert_eq!(server.port, free);
+        server.stop(DYING).await;
+        let server = launch.start(&data).await.expect("a server");
+        assert_ne!(server.port, 0);
+        server.stop(DYING).await;
+        fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]

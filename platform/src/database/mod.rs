@@ -53,8 +53,8 @@ impl Database {
         self.server.is_some()
     }
 
-    /// Creates, starts or adopts the embedded server on `port`. Unless it was adopted, it allows `connections`, or 200 if that is
-    /// more.
+    /// Creates, starts or adopts the embedded server on `port`, or on a free one if that is 0. Unless it was adopted, it
+    /// allows `connections`, or 200 if that is more.
     pub(crate) async fn embedded(
         binaries: Binaries,
         data_dir: &DataDir,

@@ -1,6 +1,5 @@
 //! A test's own PostgreSQL with custom settings; stopped and removed when dropped.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -32,8 +31,6 @@ impl OwnServer {
             account.give(&path).expect("an owner");
         }
         account.give(&folder.join("pg")).expect("an owner");
-        let port =
-            TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a port").port();
         let environment = Settings::from_pairs(std::env::vars().filter(|(name, _)| name == "PATH"));
         let fill = |(name, value): &(&'static str, &str)| {
             (*name, value.replace("{dir}", &folder.display().to_string()))
@@ -42,7 +39,7 @@ impl OwnServer {
             binaries: obtain(&environment, None, account, &|_| {}).await.expect("PostgreSQL"),
             account,
             log: folder.join("log"),
-            port,
+            port: 0,
             settings: [("fsync", "off"), ("shared_buffers", "16MB")]
                 .iter()
                 .chain(settings)
@@ -51,7 +48,7 @@ impl OwnServer {
         };
         launch.initialise(&folder.join("pg"), PASSWORD, false).await.expect("a cluster");
         let server = launch.start(&folder.join("pg")).await.expect("a server");
-        Self { port, folder, server: Some(server) }
+        Self { port: server.port, folder, server: Some(server) }
     }
 
     /// The superuser's options for this host, with sqlx's default TLS mode.

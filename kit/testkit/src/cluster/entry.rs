@@ -7,7 +7,6 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
-use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -180,7 +179,7 @@ impl Site {
             binaries: self.binaries().await?,
             account: self.account,
             log: self.log(),
-            port: free_port()?,
+            port: 0,
             settings: vec![
                 on("fsync", "off"),
                 on("synchronous_commit", "off"),
@@ -235,12 +234,6 @@ fn is_absent(error: &std::io::Error) -> bool {
 fn lock_file(path: &Path) -> Result<File> {
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(path);
     opened.with_context(|| path.display().to_string())
-}
-
-/// A port that was free a moment ago. If another process takes it meanwhile, the server fails and the run must be
-/// repeated.
-pub(super) fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 pub(super) fn environment() -> Settings {

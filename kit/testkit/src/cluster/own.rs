@@ -11,7 +11,7 @@ use tokio::process::Command;
 use uuid::Uuid;
 
 use super::database::TestDatabase;
-use super::entry::{environment, free_port, told};
+use super::entry::{environment, told};
 use super::{Cluster, PASSWORD, refuse};
 
 /// How long a server may take to stop before it is stopped immediately.
@@ -64,10 +64,9 @@ impl OwnCluster {
     /// # Panics
     /// It does not start.
     pub async fn aside(&mut self, database: &TestDatabase, act: impl AsyncFnOnce(sqlx::PgConnection)) {
-        let port = or_refuse(free_port());
-        let launch = Launch { port, ..self.launch.clone() };
+        let launch = Launch { port: 0, ..self.launch.clone() };
         let server = or_refuse(launch.start(&self.data()).await.map_err(Into::into));
-        let options = database.owner_options().port(port);
+        let options = database.owner_options().port(server.port);
         act(or_refuse(options.connect().await.map_err(Into::into))).await;
         server.stop(STOP_PATIENCE).await;
     }
@@ -123,14 +122,15 @@ impl OwnCluster {
             on("max_connections", "100"),
             on("shared_buffers", "32MB"),
         ];
-        let port = free_port()?;
-        let launch = Launch { binaries, account, log: home.join("postgres.log"), port, settings };
+        let mut launch = Launch { binaries, account, log: home.join("postgres.log"), port: 0, settings };
         let data = home.join("data");
         launch.initialise(&data, PASSWORD, false).await?;
-        let server = Some(launch.start(&data).await?);
+        let server = launch.start(&data).await?;
+        // It keeps its port when it starts again.
+        launch.port = server.port;
         // Leaks a few words per test, for the life of its process.
-        let cluster = Box::leak(Box::new(Cluster { port, _entry: None }));
-        Ok(Self { home, launch, server, cluster })
+        let cluster = Box::leak(Box::new(Cluster { port: server.port, _entry: None }));
+        Ok(Self { home, launch, server: Some(server), cluster })
     }
 
     fn data(&self) -> PathBuf {
