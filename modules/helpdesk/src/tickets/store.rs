@@ -4,7 +4,7 @@ use contract::id::MemberId;
 use contract::principal::Named;
 use contract::{Principal, Subject};
 use service::clients::org::{FoundPrincipal, MemberContext};
-use service::{ApiError, CompanyTx, Permit};
+use service::{ApiError, CompanyTx, Permit, transaction};
 use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -108,6 +108,11 @@ pub(super) async fn list_all(
     rows.into_iter().map(|row| row.ticket(permit)).collect()
 }
 
+/// Begins a transaction whose statement keeps its plan: the statement fixes the order of its steps, so a generic plan
+/// suits any values, and planning would take longer than execution.
+const BEGIN_GENERIC: &str =
+    "BEGIN READ ONLY; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL jit = off";
+
 /// Lists the tickets that the caller reported or is assigned to, last change first. Each way in which a ticket can be
 /// the caller's is read by its own index in list order, so a long list costs no more than its beginning. The rows of the
 /// company that are found so are looked up by the smaller of the indexes on ids; `OFFSET 0` keeps the planner from joining
@@ -150,7 +155,10 @@ pub(super) async fn list_own(
         limit(),
         max_text()
     );
-    rows.fetch_all(pool).await?.into_iter().map(|row| row.ticket(permit)).collect()
+    let mut tx = transaction::begin(pool, BEGIN_GENERIC).await?;
+    let found = rows.fetch_all(&mut *tx).await?;
+    tx.commit().await?;
+    found.into_iter().map(|row| row.ticket(permit)).collect()
 }
 
 /// Reads tickets of the company by id, in list order.
