@@ -64,7 +64,7 @@ pub struct Status {
     pub ready: bool,
     /// Whether it is starting, or recovering after a crash.
     pub starting: bool,
-    /// Whether it also listens on a socket in its folder.
+    /// Whether it also listens on a socket in its folder, and nobody removed that.
     pub has_socket: bool,
 }
 
@@ -196,7 +196,8 @@ impl Server {
         let mut lines = text.lines();
         let pid = lines.next()?.trim().parse().ok().and_then(Pid::from_raw)?;
         let port = lines.nth(2).and_then(|line| line.trim().parse().ok()).unwrap_or_default();
-        let has_socket = lines.next().map(str::trim) == Some(SOCKETS);
+        let has_socket = lines.next().map(str::trim) == Some(SOCKETS)
+            && folder.join(format!(".s.PGSQL.{port}")).symlink_metadata().is_ok();
         let state = lines.nth(2).map(str::trim);
         let (ready, starting) = (state == Some("ready"), state == Some("starting"));
         is_server(pid).then_some(Status { pid, port, ready, starting, has_socket })
@@ -438,7 +439,8 @@ mod tests {
             let text = format!("{}\n/data\n1\n5432\n{sockets}\n127.0.0.1\n\n{state}\n", child.id());
             fs::write(folder.join("postmaster.pid"), text).expect("a status file");
         };
-        let log = folder.join("log");
+        let (log, socket) = (folder.join("log"), folder.join(".s.PGSQL.5432"));
+        fs::write(&socket, "").expect("a file");
         for (first, then) in [("starting", "ready   "), ("starting", "stopping"), ("stopping", "stopping")] {
             tell(first);
             let mut found = Box::pin(Server::started(&folder, &log));
@@ -454,6 +456,13 @@ mod tests {
             assert_eq!((status.ready, status.starting), (then == "ready   ", false), "{first} {then}");
             assert_eq!((status.port, status.has_socket), (5_432, then != "stopping"), "{first} {then}");
         }
+        tell("ready");
+        assert!(Server::status(&folder).is_some_and(|status| status.has_socket), "control");
+        fs::remove_file(socket).expect("removed");
+        assert!(
+            Server::status(&folder).is_some_and(|status| !status.has_socket),
+            "nobody could reach it there"
+        );
         child.kill().expect("it can be ended");
         child.wait().expect("it ends");
         assert_eq!(Server::started(&folder, &log).await.expect("nothing to wait for"), None);
