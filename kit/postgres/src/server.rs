@@ -64,7 +64,7 @@ pub struct Status {
     pub ready: bool,
     /// Whether it is starting, or recovering after a crash.
     pub starting: bool,
-    /// Whether it also listens on a socket in its folder, and nobody removed that.
+    /// Whether it also listens on a Unix socket whose file is still in its folder.
     pub has_socket: bool,
 }
 
@@ -461,7 +461,7 @@ mod tests {
         fs::remove_file(socket).expect("removed");
         assert!(
             Server::status(&folder).is_some_and(|status| !status.has_socket),
-            "nobody could reach it there"
+            "no client can connect without the socket's file"
         );
         child.kill().expect("it can be ended");
         child.wait().expect("it ends");
